@@ -1,4 +1,4 @@
-# Driver and firmware for a Cortex-M33, and one application around one model. From the project's root:
+# Driver and firmware for a Cortex-M, and one application around one model. From the project's root:
 #
 #   make -f runtime/cortex_m33/firmware.mk library
 #   make -f runtime/cortex_m33/firmware.mk image MODEL=folder [SELECTION=kernel_selection.c]
@@ -6,13 +6,24 @@
 # MODEL holds model.c and model.h, made by `openneutron extract-payload x.pte -o folder/model.c --random-inputs 0`;
 # the image becomes folder/NAME.elf. SELECTION links only the kernels it names.
 CROSS ?= arm-none-eabi-
-# cortex-m33+nodsp builds the portable loops.
+# cortex-m33+nodsp builds the portable loops, as do processors without the DSP extension.
 CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
 # When coded constants become plain: a `block` of output channels at a time, in the least memory; at each `call`, in the memory of
 # the largest; or at `prepare`, in memory for all of them.
 DECODE ?= block
+# yes: the image compares the payload's checksum before it runs the model. In the flash of the image itself it may be left out.
+CHECKSUM ?= yes
+# The application; it includes the model's header.
+MAIN ?= $(RUNTIME)/cortex_m33/main.c
+
+# Memory of QEMU's board for the processor: mps2-an386 (M4), mps2-an500 (M7), mps3-an547 (M55), else mps2-an505.
+memory_cortex-m0plus := 0x0 4M 0x20000000 2M
+memory_cortex-m4 := $(memory_cortex-m0plus)
+memory_cortex-m7 := $(memory_cortex-m0plus)
+memory_cortex-m55 := 0x10000000 512K 0x30000000 512K
+MEMORY ?= $(or $(memory_$(firstword $(subst +, ,$(CPU)))),0x10000000 4M 0x38000000 2M)
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 # What the compiler counts with too; `stack` in the report of an image is the measured figure.
@@ -24,9 +35,11 @@ PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/firmware -I$(RUNTIME)/firmware/driv
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
 CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
-          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK)
+          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK) $(if $(filter yes,$(CHECKSUM)),-DCHECK_PAYLOAD)
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
-           -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/mps2_an505.ld
+           -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/image.ld
+place = -Wl,--defsym=$(1)_ORIGIN=$(word $(2),$(MEMORY)) -Wl,--defsym=$(1)_BYTES=$(word $(3),$(MEMORY))
+LDFLAGS += $(call place,FLASH,1,2) $(call place,RAM,3,4)
 
 LIBRARY := $(BUILD)/libneutron.a
 # All of runtime/firmware, nothing of runtime/host.
@@ -38,6 +51,9 @@ APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUIL
 .PHONY: library image
 library: $(LIBRARY)
 image: $(MODEL)/$(NAME).elf
+
+# Inner loops are built for speed, everything else for size.
+$(BUILD)/firmware/dsp/%.o: CFLAGS += -O3
 
 $(BUILD)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
@@ -53,10 +69,10 @@ $(LIBRARY): $(OBJECTS)
 	$(CROSS)ar rcsP $@ $^
 
 $(MODEL)/%.o: $(MODEL)/%.c
-	$(CROSS)gcc $(CFLAGS) -c $< -o $@
+	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -c $< -o $@
 
 # The application's own main.c includes the model's sizes.
-$(MODEL)/main.o: $(RUNTIME)/cortex_m33/main.c $(MODEL)/model.h
+$(MODEL)/main.o: $(MAIN) $(MODEL)/model.h
 	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -I$(MODEL) -c $< -o $@
 
 $(MODEL)/$(NAME)_selection.o: $(SELECTION)
@@ -64,7 +80,7 @@ $(MODEL)/$(NAME)_selection.o: $(SELECTION)
 
 # Objects come before the library: a selection's table is then already there when the linker looks for one.
 $(MODEL)/$(NAME).elf: $(MODEL)/main.o $(MODEL)/model.o $(APPLICATION_OBJECTS) $(if $(SELECTION),$(MODEL)/$(NAME)_selection.o) \
-                      $(LIBRARY) $(RUNTIME)/cortex_m33/mps2_an505.ld
+                      $(LIBRARY) $(RUNTIME)/cortex_m33/image.ld
 	$(CROSS)gcc $(CFLAGS) $(filter %.o,$^) $(LIBRARY) $(LDFLAGS) -Wl,-Map=$(@:.elf=.map) -o $@
 
 -include $(OBJECTS:.o=.d) $(APPLICATION_OBJECTS:.o=.d) $(if $(MODEL),$(wildcard $(MODEL)/*.d))

@@ -17,6 +17,12 @@
 #else
 #define CONSTANT_BYTES MODEL_WINDOW_BYTES
 #endif
+/* The payload's checksum: a payload in the flash of the program is as safe as that. */
+#if defined(CHECK_PAYLOAD)
+#define PREPARE neutronModelPrepareIn
+#else
+#define PREPARE neutronModelPrepareLinked
+#endif
 #define CONTEXT_BYTES \
     ALIGNED(NEUTRON_CONTEXT_BYTES + MODEL_TCM_BYTES + MODEL_STATE_BYTES + CONSTANT_BYTES)
 #define ARENA_BYTES \
@@ -106,7 +112,7 @@ int main(void) {
     put_text("\n");
     NeutronError error = neutronInit();
     if (error == NEUTRON_NONE)
-        error = neutronModelPrepareIn(take(CONTEXT_BYTES), CONTEXT_BYTES, &config, &sizes, &model);
+        error = PREPARE(take(CONTEXT_BYTES), CONTEXT_BYTES, &config, &sizes, &model);
     if (error != NEUTRON_NONE) {
         char detail[200]; /* as long as the driver's own */
         neutronModelCheck(&config, &sizes, detail, sizeof detail);

@@ -1,4 +1,4 @@
-/* Start-up of a Cortex-M33: vectors, stack limit and paint, initial data, then main(). A fault ends
+/* Start-up of a Cortex-M: vectors, stack limit and paint, initial data, then main(). A fault ends
  * the program with a sentence instead of a silent loop. */
 #include <stdint.h>
 
@@ -20,12 +20,18 @@ enum { FAULT_STATUS = 3 }; /* main() returns 0, 1 or 2 */
 #define CFSR (*(volatile uint32_t *)0xE000ED28u)
 #define CFSR_STACK_OVERFLOW (UINT32_C(1) << 20)
 
+/* Only Armv8-M main line has a register for the lowest address of the stack. */
+#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
+#define SET_STACK_LIMIT(bottom) __asm__ volatile("msr msplim, %0" ::"r"(bottom))
+#else
+#define SET_STACK_LIMIT(bottom) ((void)(bottom))
+#endif
+
 /* The frame the processor pushed has the program counter in word 6. The handler starts on a fresh
  * stack: the old one may be what is broken. */
 __attribute__((naked)) static void fault_entry(void) {
+    SET_STACK_LIMIT(0);
     __asm__ volatile("mov r0, sp\n"
-                     "movs r1, #0\n"
-                     "msr msplim, r1\n"
                      "ldr r1, =image_stack_top\n"
                      "mov sp, r1\n"
                      "ldr r0, [r0, #24]\n"
@@ -49,7 +55,7 @@ _Noreturn void image_fault(uint32_t program_counter) {
 }
 
 _Noreturn void image_reset(void) {
-    __asm__ volatile("msr msplim, %0" ::"r"(image_stack_bottom));
+    SET_STACK_LIMIT(image_stack_bottom);
     /* Volatile: a call of memset would be painted over itself. */
     const uint32_t *here = __builtin_frame_address(0);
     for (volatile uint32_t *at = image_stack_bottom; at < here - 16; at++) *at = STACK_PAINT;

@@ -168,6 +168,12 @@ NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize
                                                const NeutronModelConfig *config,
                                                const NeutronModelSizes *sizes,
                                                NeutronModelHandle *handle);
+/* The same for a payload that is part of the program, and as safe as that: its checksum is not
+ * computed, everything else is validated. neutron_linked.h is the short way to such a model. */
+NEUTRON_API NeutronError neutronModelPrepareLinked(void *context, size_t contextSize,
+                                                   const NeutronModelConfig *config,
+                                                   const NeutronModelSizes *sizes,
+                                                   NeutronModelHandle *handle);
 NEUTRON_API NeutronError neutronModelUnprepare(NeutronModelHandle handle);
 NEUTRON_API NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *info);
 NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,

@@ -300,7 +300,7 @@ static void out_of_range(session *s, const uint8_t *original) {
                                      s->scratch, s->prefetch};
     nd_program program;
     nd_text nowhere = {NULL, 0, 0};
-    if (nd_validate(&program, &config, &sizes, &nowhere) != NEUTRON_NONE) exit(2);
+    if (nd_validate(&program, &config, &sizes, false, &nowhere) != NEUTRON_NONE) exit(2);
     const uint32_t end = program.header.code_offset + program.header.code_bytes;
     for (uint32_t offset = program.header.code_offset; offset < end;) {
         uint32_t room[ND_MAX_WORDS];

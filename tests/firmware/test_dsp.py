@@ -77,7 +77,7 @@ def layers(dtype: DType) -> bytes:
 
 @pytest.mark.parametrize("cpu", [image.CPU, image.PORTABLE], ids=["dsp", "portable"])
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8, DType.INT16], ids=["int8", "uint8", "int16"])
-@pytest.mark.parametrize("target", ["imxrt700", "mcxn94x"])
+@pytest.mark.parametrize("target", ["imxrt700", "mcxn94x", "cortex_m33"])
 def test_layers_of_every_shape_are_the_hosts(
     build: Build, litert_model: Callable[..., Model], target: str, dtype: DType, cpu: str
 ) -> None:

@@ -200,7 +200,7 @@ static NeutronError check_tensor(const nd_program *program, uint32_t row, nd_tex
 }
 
 NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *config,
-                                const NeutronModelSizes *sizes, nd_text *detail) {
+                                const NeutronModelSizes *sizes, bool linked, nd_text *detail) {
     memset(program, 0, sizeof *program);
     if (config == NULL || sizes == NULL || config->microcode == NULL)
         return NEUTRON_ERROR_ARGUMENT_NULL;
@@ -217,7 +217,7 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
         return NEUTRON_ERROR_ALIGNMENT;
     }
     NeutronError error = check_header(program, sizes, detail);
-    if (error == NEUTRON_NONE) error = nd_check_checksum(program, detail);
+    if (error == NEUTRON_NONE && !linked) error = nd_check_checksum(program, detail);
     if (error == NEUTRON_NONE) error = check_identity(program, detail);
     if (error == NEUTRON_NONE) error = check_layout(program, sizes, detail);
     for (uint32_t row = 0; error == NEUTRON_NONE && row < program->header.tensor_count; row++) {

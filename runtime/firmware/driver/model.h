@@ -127,9 +127,10 @@ void nd_release_memory(uint64_t bytes);
 bool nd_kernel(uint32_t kernel, nd_kernel_info *info);
 bool nd_kernel_linked(uint32_t kernel);
 
-/* container.c: header, checksum, identity, tensor table. */
+/* container.c: header, checksum unless the payload is `linked` into the program, identity, tensor
+ * table. */
 NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *config,
-                                const NeutronModelSizes *sizes, nd_text *detail);
+                                const NeutronModelSizes *sizes, bool linked, nd_text *detail);
 NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row);
 /* checksum.c */
 NeutronError nd_check_checksum(const nd_program *program, nd_text *detail);
@@ -143,7 +144,7 @@ NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *c
                                     nd_text *detail);
 /* validate.c: all of it; after NEUTRON_NONE no run leaves the declared buffers. */
 NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config,
-                         const NeutronModelSizes *sizes, nd_text *detail);
+                         const NeutronModelSizes *sizes, bool linked, nd_text *detail);
 /* validate_call.c, validate_copy.c */
 NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, uint32_t *called,
                            uint64_t *work, nd_text *detail);

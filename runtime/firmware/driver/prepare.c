@@ -68,12 +68,12 @@ static NeutronError build(void *context, const nd_program *program, uint32_t tim
 }
 
 static NeutronError validated(nd_program *program, const NeutronModelConfig *config,
-                              const NeutronModelSizes *sizes, uint32_t *timeout,
+                              const NeutronModelSizes *sizes, bool linked, uint32_t *timeout,
                               NeutronModelHandle *handle) {
     nd_text no_detail = {NULL, 0, 0};
     if (handle == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     *handle = NULL;
-    NeutronError error = nd_validate(program, config, sizes, &no_detail);
+    NeutronError error = nd_validate(program, config, sizes, linked, &no_detail);
     if (error == NEUTRON_NONE) error = nd_check_memory(program, &no_detail);
     return error == NEUTRON_NONE ? nd_timeout(config, timeout) : error;
 }
@@ -92,7 +92,7 @@ NeutronError neutronGetLeastContextSize(const NeutronModelConfig *config,
     nd_text no_detail = {NULL, 0, 0};
     if (bytes == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     *bytes = 0;
-    const NeutronError error = nd_validate(&program, config, sizes, &no_detail);
+    const NeutronError error = nd_validate(&program, config, sizes, false, &no_detail);
     if (error != NEUTRON_NONE) return error;
     const uint32_t least = program.header.section_count ? nd_least_window(&program) : 0;
     const bool smaller = least < program.header.plain_bytes;
@@ -102,14 +102,14 @@ NeutronError neutronGetLeastContextSize(const NeutronModelConfig *config,
     return NEUTRON_NONE;
 }
 
-NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
-                                   const NeutronModelConfig *config, const NeutronModelSizes *sizes,
-                                   NeutronModelHandle *handle) {
+static NeutronError prepare_in(void *context, size_t contextSize, const NeutronModelConfig *config,
+                               const NeutronModelSizes *sizes, bool linked,
+                               NeutronModelHandle *handle) {
     nd_program program;
     uint32_t timeout = 0;
     if (context == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     if ((uintptr_t)context % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
-    NeutronError error = validated(&program, config, sizes, &timeout, handle);
+    NeutronError error = validated(&program, config, sizes, linked, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
     uint32_t window = 0;
     if (contextSize < context_bytes(&program.header)) {
@@ -120,6 +120,18 @@ NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
         if (error != NEUTRON_NONE) return error;
     }
     return build(context, &program, timeout, 0, window, handle);
+}
+
+NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
+                                   const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                                   NeutronModelHandle *handle) {
+    return prepare_in(context, contextSize, config, sizes, false, handle);
+}
+
+NeutronError neutronModelPrepareLinked(void *context, size_t contextSize,
+                                       const NeutronModelConfig *config,
+                                       const NeutronModelSizes *sizes, NeutronModelHandle *handle) {
+    return prepare_in(context, contextSize, config, sizes, true, handle);
 }
 
 /* The window of a model that the driver allocates; 0: none, its constants become plain now. */
@@ -142,7 +154,7 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
     nd_program program;
     uint32_t timeout = 0;
     NeutronModelHandle made = NULL;
-    NeutronError error = validated(&program, config, sizes, &timeout, handle);
+    NeutronError error = validated(&program, config, sizes, false, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
     uint32_t window = 0;
     error = window_of(&program, &window);

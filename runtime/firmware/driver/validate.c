@@ -136,9 +136,9 @@ static NeutronError check_code(walk *w) {
 }
 
 NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config,
-                         const NeutronModelSizes *sizes, nd_text *detail) {
+                         const NeutronModelSizes *sizes, bool linked, nd_text *detail) {
     nd_text_reset(detail);
-    const NeutronError error = nd_check_container(program, config, sizes, detail);
+    const NeutronError error = nd_check_container(program, config, sizes, linked, detail);
     if (error != NEUTRON_NONE) return error;
     walk w;
     memset(&w, 0, sizeof w);
@@ -155,7 +155,7 @@ NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronMo
                                char *detail, size_t detailSize) {
     nd_program program;
     nd_text text = {detail, detail ? detailSize : 0, 0};
-    NeutronError error = nd_validate(&program, config, sizes, &text);
+    NeutronError error = nd_validate(&program, config, sizes, false, &text);
     if (error == NEUTRON_NONE) error = nd_check_memory(&program, &text);
     return error == NEUTRON_NONE ? nd_decode_sections(&program, NULL, &text) : error;
 }

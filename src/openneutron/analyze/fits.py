@@ -299,7 +299,7 @@ def _open_changes(case: _Case, need: Need, stage: Progress, beside: int) -> Iter
 
 
 def _elsewhere(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
-    for name in targets.names():
+    for name in targets.chips():
         if name in case.asked:
             continue
         moved, change = replace(case, target=targets.load(name)), f"on {name}"

@@ -100,7 +100,7 @@ def _changes(options: Options, totals: Totals, elsewhere: bool) -> list[tuple[st
         kib = max(totals.peak_bytes * over // under // _PAGE, 1)
         changed = dataclasses.replace(options, fit_bytes=kib * _PAGE)
         found.append((f"Give it {kib:,} KiB of memory", f"--fit {kib}K", changed))
-    for name in targets.names():
+    for name in targets.chips():
         if elsewhere and name != options.target:
             found.append((f"Run on {name}", f"--target {name}", dataclasses.replace(options, target=name)))
     return found

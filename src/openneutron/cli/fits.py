@@ -94,7 +94,7 @@ def _names(given: list[str] | None) -> list[str]:
     from openneutron.machine import targets
 
     if not given or ALL in given:
-        return list(targets.names())
+        return list(targets.chips())
     return [targets.load(targets.canonical_name(name)).name for name in dict.fromkeys(given)]
 
 

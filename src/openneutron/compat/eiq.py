@@ -132,12 +132,12 @@ def getNeutronTarget(name: str) -> NeutronTarget:
 
 def getNeutronTargets() -> list[NeutronTarget]:
     """Every target that can be compiled for."""
-    return [getNeutronTarget(name) for name in targets.names()]
+    return [getNeutronTarget(name) for name in targets.chips()]
 
 
 def isNeutronTarget(name: str) -> bool:
     """True when `getNeutronTarget` knows the name."""
-    return name in targets.names()
+    return name in targets.chips()
 
 
 def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> bytes:

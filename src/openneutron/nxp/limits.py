@@ -318,7 +318,7 @@ def _figures(target: Target | str) -> Target:
     if target in targets.names():
         return targets.load(target)
     # The longest known dot product length rounds channels up the most, so it accepts the least.
-    return max((targets.load(name) for name in targets.names()), key=lambda known: known.length)
+    return max((targets.load(name) for name in targets.chips()), key=lambda known: known.length)
 
 
 def check(signature: OpSignature, target: Target | str) -> Verdict:

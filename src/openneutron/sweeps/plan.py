@@ -223,7 +223,7 @@ def _values(name: str, given: Any) -> list[Any]:
     elif not isinstance(given, Sequence):
         given = [given]
     if name == "target" and "all" in given:
-        given = list(targets.names())
+        given = list(targets.chips())
     if not given:
         raise OptionError(f"{name} has no values", hint="give at least one")
     values = [_value(option, one) for one in given]

@@ -81,6 +81,11 @@ def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple
     return tuple(chosen)
 
 
+def _codes(constants: Constants, target: Target) -> bool:
+    """Whether constants may be coded: a CPU decodes slowly, so there only those that its flash cannot hold plain."""
+    return not target.processor or len(constants.block) > target.flash_bytes > 0
+
+
 def choose_constant_forms(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Constants:
     """Gather the constants of a graph and choose the forms in which they are stored.
 
@@ -88,7 +93,7 @@ def choose_constant_forms(graph: KernelGraph, target: Target, switched_off: tupl
         >>> choose_constant_forms(graph, target).coded_sizes()
     """
     constants = constants_of(graph)
-    if CODE_WEIGHTS not in switched_off:
+    if CODE_WEIGHTS not in switched_off and _codes(constants, target):
         constants.sections = _sections(graph, constants, target)
     return constants
 

@@ -45,7 +45,7 @@ def program_what_ifs(
     given = {name: value for name, value in options.items() if name not in _OF_QUANTIZATION and name != "target"}
     now = program.report.target
     tried = [(change, {"target": now}, changed) for change, changed in _new(PROGRAM_CHANGES, options)]
-    tried += [("", {"target": name}, {}) for name in targets.names() if name != now]
+    tried += [("", {"target": name}, {}) for name in targets.chips() if name != now]
     if not _has_images(loaded.example_inputs):
         tried = [one for one in tried if not one[2].get("channels_last")]
     found = []

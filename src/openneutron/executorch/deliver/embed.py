@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OptionError
+from openneutron.executorch.deliver import linked
 from openneutron.machine.simulator import DTYPES
 from openneutron.machine.window import least_window
 from openneutron.microcode.container import decode_container
@@ -80,12 +81,16 @@ def embed(
     target = payload.target or "an unnamed target"
     title = f"/* Payload of {comment(where)} for {comment(target)}; made by OpenNeutron, not to be edited. */"
     arrays = [] if inputs is None else check_inputs(payload, inputs, where=where)
-    lines = [title, f'#include "{header}"', "", *_array(f"{name}_payload", data)]
+    runs = payload.converter == "open"
+    includes = [f'#include "{header}"', *(['#include "neutron_linked.h"'] if runs else [])]
+    lines = [title, *includes, "", *_array(f"{name}_payload", data)]
     for position, array in enumerate(arrays):
         lines += ["", *_array(f"{name}_input_{position}", array.tobytes(), local=True)]
     if arrays:
         listed = ", ".join(f"{name}_input_{position}" for position in range(len(arrays)))
         lines += ["", f"const void *const {name}_inputs[{name.upper()}_INPUTS] = {{{listed}}};"]
+    if runs:
+        lines += ["", *linked.definitions(name)]
     return Embedded(_text(lines), _text([title, *_header(payload, data, name, bool(arrays), border)]))
 
 
@@ -173,10 +178,13 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border:
         yield f"#define {prefix}_OUTPUT_BYTES {{{', '.join(map(str, written))}}}"
         yield f"#define {prefix}_IO_BYTES {sum(-(-size // ALIGNMENT) * ALIGNMENT for size in (*read, *written))}u"
     yield from _border(payload, prefix, border)
+    yield from ("", "#ifdef __cplusplus", 'extern "C" {', "#endif")
+    if payload.converter == "open":
+        yield from ("", *linked.declarations(name, arena_bytes=linked.arena_bytes(sizes)))
     yield from ("", f"extern const uint32_t {name}_payload[];")
     if with_inputs:
         yield f"extern const void *const {name}_inputs[{prefix}_INPUTS];"
-    yield from ("", "#endif")
+    yield from ("", "#ifdef __cplusplus", "}", "#endif", "", "#endif")
 
 
 def _border(payload: Payload, prefix: str, border: Border) -> Iterator[str]:

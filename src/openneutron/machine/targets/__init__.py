@@ -1,4 +1,4 @@
-"""Targets: one TOML file of capabilities per chip. Adding a file adds a target; no list in the code has to change.
+"""Targets: one TOML file of capabilities per chip or CPU. Adding a file adds a target; no list in the code has to change.
 
 Other modules decide by capabilities. They name a chip only as a default value, and where a recipe is for one chip
 (`imxrt700cm` in `executorch/engines.py`).
@@ -64,6 +64,7 @@ class Target:
     tcm_banks: int
     alignment: int
     cost: Cost
+    processor: bool = False  # a CPU without an NPU: its kernels are loops, `units` and `length` their blocks
 
     @property
     def macs_per_cycle(self) -> int:
@@ -87,6 +88,17 @@ def names() -> tuple[str, ...]:
 
 
 @cache
+def chips() -> tuple[str, ...]:
+    """Names of the targets that have an NPU, in alphabetical order.
+
+    Example:
+        >>> "imxrt700" in chips(), "cortex_m33" in chips()
+        (True, False)
+    """
+    return tuple(name for name in names() if not load(name).processor)
+
+
+@cache
 def _table(name: str) -> dict[str, Any]:
     """Read the TOML file of a target."""
     with open(f"{FOLDER}/{name}.toml", "rb") as file:
@@ -102,6 +114,8 @@ def canonical_name(text: str) -> str:
         ('mcxn94x', 'imxrt700')
     """
     plain = "".join(filter(str.isalnum, text.lower()))
+    if text.lower() in names():
+        return text.lower()
     if plain in (*names(), *UNDOCUMENTED):
         return plain
     from fnmatch import fnmatch
