@@ -5,7 +5,7 @@ TSAN_BUILD := build/sanitize-threads
 AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-models test-accuracy test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint lint-python lint-c format docs screenshots generate clean wheel wheel-test
+.PHONY: help setup demo test test-full test-models test-accuracy test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint lint-python lint-c format docs playground screenshots generate clean wheel wheel-test
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ SECONDS ?= 600
 SEED ?= 0
 fuzz-compile: setup ## random models through compiler, verifier, checker and LiteRT: make fuzz-compile [SECONDS=600] [SEED=0]
 	@$(BIN)/python tests/fuzz/fuzz_compile.py --seconds $(SECONDS) --seed $(SEED)
+
+playground: setup ## the studio as static files, the compiler in the page: make playground [NUMPY_WASM=file]
+	NUMPY_WASM="$(NUMPY_WASM)" $(BIN)/python scripts/playground.py
 
 fuzz: setup ## damaged models, microcode, payloads and delegates: make fuzz [SECONDS=600] [SEED=0] [MODELS=folder]
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) --seed $(SEED) --models "$(MODELS)"

@@ -13,12 +13,13 @@ from openneutron.studio.session import Session, described, safe_stem
 
 @pytest.fixture
 def session(tmp_path: Path):
-    with Session(str(tmp_path)) as made:
+    with Session(tmp_path) as made:
         yield made
 
 
-def test_everything_is_removed_with_it(tmp_path: Path) -> None:
-    with Session(str(tmp_path)) as session:
+def test_everything_is_removed_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    with Session() as session:
         model = session.add_bytes("../../a b.tflite", b"x")
         assert Path(model.source).read_bytes() == b"x" and session.folder in Path(model.source).parents
         session.add_variant(model.id, "v", {}, {"program": b"y"}, {})

@@ -9,7 +9,7 @@
 
 __attribute__((weak)) uint64_t neutronClockMilliseconds(void) {
     struct timespec now;
-#ifdef CLOCK_MONOTONIC_COARSE
+#if defined(CLOCK_MONOTONIC_COARSE) && !defined(__EMSCRIPTEN__) /* which names it and has none */
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* a few ns, and looked at in every instruction */
 #else
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -64,4 +64,17 @@ NeutronError neutronRunEach(const NeutronModelHandle *handles, size_t count_of_h
     return atomic_load(&all.error);
 }
 
+#else
+
+NeutronError neutronRunEach(const NeutronModelHandle *handles, size_t count_of_handles,
+                            const NeutronDataConfig *data, size_t count, size_t *done) {
+    if (handles == NULL || count_of_handles == 0 || data == NULL || done == NULL)
+        return NEUTRON_ERROR_ARGUMENT_NULL;
+    NeutronError error = NEUTRON_NONE;
+    *done = 0;
+    while (*done < count && (error = neutronRunBlocking(handles[0], &data[*done])) == NEUTRON_NONE)
+        (*done)++;
+    return error;
+}
+
 #endif

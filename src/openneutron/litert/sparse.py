@@ -104,7 +104,7 @@ def _descend(level: Any, entries: int, size: int, limit: int) -> tuple[Array, Ar
         raise ValueError(f"the segments of a sparse level do not cover its {len(indices)} indices")
     if len(indices) > limit or (len(indices) and (indices.min() < 0 or indices.max() >= size)):
         raise ValueError(f"an index of a sparse level lies outside its dimension of {size}")
-    return np.repeat(np.arange(entries), counts), indices
+    return np.repeat(np.arange(entries), counts.astype(np.intp)), indices
 
 
 def _index_array(index_vector: Any) -> Array:

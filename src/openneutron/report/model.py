@@ -24,7 +24,7 @@ class NodeVerdict:
 
     `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable". `origin` is
     the node's name in the quantized PyTorch module, "" if not known. `module` is the path of the nn.Module it belongs to
-    ("features.3.conv"), or the ONNX node it comes from.
+    ("features.3.conv"), or the ONNX node it comes from. `constant` says that it reads no input of the program.
     """
 
     name: str
@@ -40,6 +40,7 @@ class NodeVerdict:
     engine: str = ""
     origin: str = ""
     module: str = ""
+    constant: bool = False
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,12 @@ def _current() -> _Process:
 
 class _Process:
     def __init__(self) -> None:
-        if sys.platform == "win32":
-            raise OpenNeutronError("LiteRT's operators run in a process of their own, which needs Linux or macOS")
+        if sys.platform in ("win32", "emscripten"):
+            hint = "`openneutron run` runs it there"
+            raise OpenNeutronError(
+                "operators left on the CPU run in LiteRT, in a process of its own, which needs Linux or macOS",
+                hint=hint,
+            )
         memory = environment.memory(DEFAULT_MEMORY - _OWN_MEMORY)
         self._owner = os.getpid()
         self._lock = threading.Lock()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -49,12 +49,16 @@ class Perform(Protocol):
 
 @dataclass(frozen=True)
 class Abilities:
-    """What an engine can do: `torch` for PyTorch and ONNX models, `reference` for checks by LiteRT and accuracy."""
+    """What an engine can do: `torch` for PyTorch and ONNX models, `reference` for checks by LiteRT and accuracy.
+
+    `samples` are LiteRT models that come along in place of the zoo, as name and what it is.
+    """
 
     name: str
     torch: bool = True
     reference: bool = True
     note: str = ""
+    samples: Sequence[Mapping[str, str]] = ()
 
 
 class Api:
@@ -84,8 +88,15 @@ class Api:
 
     def upload(self, name: str, data: bytes, model: str = "") -> dict[str, Any]:
         """Keep a dropped file: a model, or calibration data of one."""
+        if not model and Path(name).suffix.lower() not in self._suffixes:
+            shown, hint = Path(name).name[:120], self._abilities.note or f"give {', '.join(self._suffixes)}"
+            raise OptionError("files of this name are not taken", where=shown, hint=hint)
         found = self.session.attach(model, name, data) if model else self.session.add_bytes(name, data)
         return described(found)
+
+    @property
+    def _suffixes(self) -> tuple[str, ...]:
+        return SUFFIXES if self._abilities.torch else (".tflite",)
 
     def download(self, variant: str, name: str) -> tuple[str, bytes]:
         """Return a file of a variant and the name to save it under."""
@@ -103,10 +114,10 @@ class Api:
             "torch": self._abilities.torch,
             "reference": self._abilities.reference,
             "note": self._abilities.note,
-            "suffixes": list(SUFFIXES) if self._abilities.torch else [".tflite"],
+            "suffixes": list(self._suffixes),
             "most_bytes": MOST_UPLOAD_BYTES,
             "optimize": list(OPTIMIZE),
-            "zoo": _zoo_models() if self._abilities.torch else [],
+            "zoo": _zoo_models() if self._abilities.torch else [dict(one) for one in self._abilities.samples],
             "chips": [
                 {"name": one.name, "title": one.description, "sram": one.sram_bytes, "flash": one.flash_bytes,
                  "ram": one.ram, "clock": one.clock_hz}

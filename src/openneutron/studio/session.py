@@ -78,9 +78,10 @@ class Variant:
 class Session:
     """Everything that one studio knows. Methods may be called from several threads."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        self._made = tempfile.TemporaryDirectory(prefix="openneutron-studio-", dir=folder)
-        self.folder = Path(self._made.name).resolve()
+    def __init__(self, folder: Path | None = None) -> None:
+        """Use a folder of the caller's, which is left as it is; without one make one that is removed at the end."""
+        self._made = None if folder else tempfile.TemporaryDirectory(prefix="openneutron-studio-")
+        self.folder = folder or Path(self._made.name if self._made else "").resolve()
         self._lock = Lock()
         self._models: dict[str, Model] = {}
         self._variants: dict[str, Variant] = {}
@@ -89,7 +90,24 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._made.cleanup()
+        if self._made:
+            self._made.cleanup()
+
+    def dump(self) -> dict[str, Any]:
+        """Return models and variants as JSON holds them; their files are in `folder`."""
+        with self._lock:
+            variants = [{**asdict(one), "folder": one.folder.name} for one in self._variants.values()]
+            return {"models": [asdict(one) for one in self._models.values()], "variants": variants}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Take over what `dump` returned, for a folder of the same name with the same files."""
+        models = [Model(**{**row, "sizes": tuple(row["sizes"])}) for row in dumped["models"]]
+        variants = [
+            Variant(**{**row, "folder": self.folder / row["model"] / row["folder"]}) for row in dumped["variants"]
+        ]
+        with self._lock:
+            self._models = {one.id: one for one in models}
+            self._variants = {one.id: one for one in variants}
 
     def add_bytes(self, name: str, data: bytes) -> Model:
         """Keep an uploaded file as a model."""

@@ -73,13 +73,23 @@ def test_everything_is_drawn(page: Browser) -> None:
     assert page.script("return document.querySelector('#lanes').getBoundingClientRect().height") > 100
 
 
+FOCUS = "document.querySelector(arguments[0]).focus({preventScroll: true})"
+
+
 def test_pointing_at_a_node_shows_its_verdict(page: Browser) -> None:
+    page.script(FOCUS, ".box.cpu")  # brings it into the pane
     page.point(".box.cpu")
     assert "it quantizes what enters the quantized part" in page.text("#tip")
     assert page.text("#details .badge") == "CPU"
+    page.script(FOCUS, ".box.npu")
     page.point(".box.npu")
     assert "runs on: the NPU" in page.text("#tip")
     assert "cycles" in page.text("#details")
+
+
+def test_no_box_has_the_name_of_a_graph_node(page: Browser) -> None:
+    labels = page.script("return [...document.querySelectorAll('.box')].map((box) => box.textContent)")
+    assert labels and not any("aten_" in label or "quantized_decomposed_" in label for label in labels)
 
 
 @pytest.mark.parametrize("key", ["cycles", "weights", "activations", "sqnr"])

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import dataclasses
-
 from openneutron.report.facts import Counts, node_counts
-from openneutron.report.html.graph_view import drawing
+from openneutron.report.html.graph_view import graph_of, module_path
 from openneutron.report.model import Kernel, NodeVerdict, Operator, Report
 
 
@@ -20,14 +18,15 @@ def test_a_litert_file_shows_its_operators_with_their_edges() -> None:
         ),
         kernels=(kernel(0, "b", (0, 1), 70),),
     )
-    found = drawing(report)
+    found = graph_of(report)
     assert [(box.label, box.engine, box.cycles) for box in found.boxes] == [
         ("CONV_2D", "npu", 0),
         ("RELU", "npu", 70),
         ("SIN", "cpu", 0),
     ]
     assert found.boxes[0].shared == "b"
-    assert [(a, b) for a, b, _ in found.layout.edges] == [(0, 1), (1, 2)]
+    assert [box.inputs for box in found.boxes] == [(), (0,), (1,)]
+    assert [box.title for box in found.boxes] == ["a", "b", "c"]
 
 
 def test_nodes_meet_their_kernels_through_debug_handles() -> None:
@@ -40,15 +39,41 @@ def test_nodes_meet_their_kernels_through_debug_handles() -> None:
         operators=(Operator(0, "FULLY_CONNECTED", "fc", True, graph=0, debug_handles=(7,)),),
         kernels=(kernel(0, "fc", (0,), 30),),
     )
-    permute, linear, lost = drawing(report).boxes
+    permute, linear, lost = graph_of(report).boxes
     assert (permute.cycles, permute.shared, linear.cycles, linear.label) == (0, "head.fc", 30, "addmm")
     assert lost.inputs == (1,)
+    assert [box.title for box in (permute, linear, lost)] == ["permute_copy", "head.fc", "sin"]
 
 
 def test_a_report_whose_edges_make_no_sense_still_draws() -> None:
     circular = tuple(Operator(at, "ADD", f"t{at}", True, inputs=(0, 1, 9)) for at in range(2))
-    assert len(drawing(Report(operators=circular)).layout.edges) == 1
-    assert drawing(dataclasses.replace(Report())).boxes == ()
+    assert [box.inputs for box in graph_of(Report(operators=circular)).boxes] == [(), (0,)]
+    assert graph_of(Report()).boxes == ()
+
+
+def test_what_computes_constants_is_named_by_its_reader() -> None:
+    report = Report(
+        nodes=(
+            NodeVerdict("steps", "aten.arange.start_step", False, constant=True),
+            NodeVerdict("view", "aten.view_copy.default", False, inputs=("steps",), constant=True),
+            NodeVerdict("sum", "aten.add.Tensor", True, inputs=("view",), module="layer.0.embed"),
+            NodeVerdict("alone", "aten.full.default", False, constant=True),
+        )
+    )
+    found = graph_of(report)
+    assert [(box.name, box.inputs, box.constants) for box in found.boxes] == [
+        ("sum", (), ("view_copy",)),
+        ("alone", (), ()),
+    ]
+    assert (found.folded, found.constants) == (0, 2)
+    assert found.boxes[0].path == ("layer", "0", "embed")
+
+
+def test_paths_of_modules_tensors_and_onnx_nodes() -> None:
+    assert module_path("features.3.conv") == ("features", "3", "conv")
+    assert module_path("net/block_1/Relu;net/block_1/Conv2D") == ("net", "block_1", "Relu")
+    assert module_path("/features/features.0/Conv") == ("features", "features.0", "Conv")
+    assert module_path("") == ()
 
 
 def test_inner_conversions_are_folded_and_graphs_are_framed() -> None:
@@ -63,9 +88,8 @@ def test_inner_conversions_are_folded_and_graphs_are_framed() -> None:
             for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
         )
     )  # fmt: skip
-    found = drawing(report)
+    found = graph_of(report)
     assert [box.name for box in found.boxes] == ["q_in", "conv", "sine", "conv_2", "dq_out"] and found.folded == 2
-    assert found.boxes[2].converts == ("dequantize_per_tensor (dq)",) and found.boxes[2].inputs == (1,)
-    assert [part.label for part in found.parts] == ["graph 0, 1 node", "graph 1, 1 node"]
-    assert found.parts[0].label_y < found.parts[0].corners[0][1] and found.boxes[1].module == "features.0"
+    assert found.boxes[2].converts == ("dequantize_per_tensor",) and found.boxes[2].inputs == (1,)
+    assert [box.graph for box in found.boxes if box.engine == "npu"] == [0, 1] and found.boxes[1].module == "features.0"
     assert node_counts(report) == Counts(delegated=2, inner=5, border=2)

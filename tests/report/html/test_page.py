@@ -55,7 +55,7 @@ def test_names_from_the_model_cannot_become_markup() -> None:
     Outline(text)
     assert evil not in text
     data = re.search(r'id="data">(.*?)</script>', text, re.S)
-    assert data is not None and json.loads(data[1])["boxes"][0]["name"] == evil
+    assert data is not None and json.loads(data[1])["boxes"][0]["lines"][0] == ["operator", evil]
 
 
 def test_measured_layers_have_columns_and_a_tile_and_others_have_none() -> None:

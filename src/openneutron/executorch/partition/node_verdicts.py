@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 
 import torch
 from torch.fx import Graph, Node
@@ -32,20 +32,24 @@ _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrat
 
 def node_verdicts(
     graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]], first: int = 0,
-    of_states: Collection[Node] = (),
+    of_states: Collection[Node] = (), constants: Container[Node] = (),
 ) -> list[NodeVerdict]:  # fmt: skip
     """One verdict per call, in graph order.
 
     A getitem belongs to the call before it. A quantize or dequantize inside a partition has no verdict, because nothing
     runs for it, nor has one of `of_states`, those of buffers that partitions keep. `first` is the first partition's number.
+    `constants` are the placeholders of weights and other constants.
     """
     cluster_of = {node: cluster for cluster in clusters for node in cluster.nodes}
     partition_of = {id(cluster): index for index, members in enumerate(partitions, start=first) for cluster in members}
     found = []
+    fixed: set[Node] = set()  # nodes that read constants alone
     makers: dict[Node, tuple[str, ...]] = {}  # node → the nodes with a verdict whose values it stands for
     for node in graph.nodes:
         inputs = tuple(dict.fromkeys(name for one in node.all_input_nodes for name in makers[one]))
         makers[node] = inputs
+        if node.op != "placeholder" and all(one in constants or one in fixed for one in node.all_input_nodes):
+            fixed.add(node)
         if node.op != "call_function" or operator_name(node) == GETITEM:
             continue
         cluster = cluster_of.get(node)
@@ -68,6 +72,7 @@ def node_verdicts(
                 inputs=inputs,
                 origin=origin(node),
                 module=layer_of(node),
+                constant=node in fixed,
             )
         )
     return found
@@ -84,7 +89,7 @@ def _reason(node: Node, cluster: Cluster | None) -> Reason:
     if not is_known(node):
         return no_lowering(node)
     culprit, reason = cluster.culprit, cluster.reason
-    name = culprit.name if culprit is not None else ""
+    name = (layer_of(culprit) or culprit.name) if culprit is not None else ""
     return Reason(reason.code, f"it belongs together with {name}: {reason.message}", node.name, reason.hint)
 
 

@@ -147,7 +147,7 @@ class NeutronPartitioner(Partitioner):
         partitions = [fitted.members for fitted in found]
         tag_constant_data(exported_program)
         self.partitions += partitions
-        self.verdicts += node_verdicts(graph, clusters, partitions, first, borders)
+        self.verdicts += node_verdicts(graph, clusters, partitions, first, borders, constants)
         self._finished = True
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 

@@ -25,14 +25,14 @@ def write(codes: Ints, lengths: Ints, starts: Ints) -> tuple[bytes, Ints]:
     counts = np.diff(np.append(starts, len(codes)))
     sizes = -(-np.diff(np.append(before[starts], ends[-1])) // 8)
     firsts = np.cumsum(sizes) - sizes
-    at = before + np.repeat(8 * firsts - before[starts], counts)
+    at = before + np.repeat(8 * firsts - before[starts], counts.astype(np.intp))
     byte = at >> 3
     window = codes << (32 - (at & 7) - lengths)
     total = int(sizes.sum())
     found = np.zeros(total + 4, np.float64)  # sums of bytes that share no bit: exact
     for lane in range(4):
         part = window >> (24 - 8 * lane) & 0xFF
-        found += np.bincount(byte + lane, weights=part, minlength=total + 4)
+        found += np.bincount((byte + lane).astype(np.intp), weights=part, minlength=total + 4)
     return found[:total].astype(np.uint8).tobytes(), sizes
 
 

@@ -91,7 +91,7 @@ def weights_of(symbols: Ints, starts: Ints, most: int) -> npt.NDArray[np.int8]:
     values = np.where(symbols & 1, -(symbols >> 1), symbols >> 1)
     # A few bits may say a run of any length, so what is beyond `most` never comes into being.
     left = most - (np.cumsum(sizes) - sizes)
-    return np.repeat(np.where(digit, 0, values).astype(np.int8), np.clip(sizes, 0, np.maximum(left, 0)))
+    return np.repeat(np.where(digit, 0, values).astype(np.int8), np.clip(sizes, 0, np.maximum(left, 0)).astype(np.intp))
 
 
 def lengths_of(counts: Ints) -> Ints:

@@ -45,7 +45,7 @@ def _width(sizes: Ints) -> int:
 
 def streams_bytes(lengths: Ints, starts: Ints) -> int:
     """Bytes of the streams that begin at `starts` among codes of so many bits, and of their sizes in front of them."""
-    sizes = -(-np.add.reduceat(lengths, starts) // 8)
+    sizes = -(-np.add.reduceat(lengths, starts.astype(np.intp)) // 8)
     return int(sizes.sum()) + len(starts) * _width(sizes)
 
 
@@ -93,7 +93,7 @@ def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
 def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:
     """Write the code's lengths, then the symbols of each block."""
     symbols, starts = prefix.symbols_of(weights, _starts(order))
-    lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
+    lengths = prefix.lengths_of(np.bincount(symbols.astype(np.intp), minlength=prefix.SYMBOLS))
     data, width = _prepend_sizes(*write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts))
     return prefix.write_lengths(lengths) + data, width
 

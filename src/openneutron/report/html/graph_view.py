@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from openneutron.report.html.layers import Layout, layout
 from openneutron.report.model import Kernel, Report
 
 
@@ -16,7 +15,8 @@ class Box:
 
     `kernels` name the kernels that compute it; `shared` is the node whose kernel also computes this one, "" if it has its own
     or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known. `module` is the
-    nn.Module it belongs to, `converts` are conversions before it without a box of their own.
+    nn.Module it belongs to, `path` the modules around it, outermost first. `converts` are conversions before it, `constants`
+    computations of constants that it reads; neither has a box of its own.
     """
 
     name: str
@@ -33,7 +33,10 @@ class Box:
     shared: str = ""
     host: str = ""
     module: str = ""
+    path: tuple[str, ...] = ()
+    constant: bool = False
     converts: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -41,80 +44,67 @@ class Box:
         parts = self.operator.split(".")
         return parts[1] if len(parts) > 1 else self.operator
 
-
-@dataclass(frozen=True)
-class Part:
-    """One NeutronGraph as a frame: the corners of its boxes and the edges between them, which are drawn thick."""
-
-    label: str
-    tip: str
-    corners: tuple[tuple[float, float], ...]
-    paths: tuple[str, ...]
-
     @property
-    def label_x(self) -> float:
-        """Left of the topmost box."""
-        return min(self.corners, key=lambda corner: corner[1])[0] - 4
-
-    @property
-    def label_y(self) -> float:
-        """Above the topmost box."""
-        return min(corner[1] for corner in self.corners) - 3
+    def title(self) -> str:
+        """The name for users: its module; without one the name of a LiteRT tensor, or the operator of a PyTorch node."""
+        return self.module or (self.name if self.label == self.operator else self.label)
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Boxes with their positions, NeutronGraphs as frames, and the number of folded conversions."""
+class Graph:
+    """Boxes in the order of the program, and the numbers of conversions and computations of constants without a box."""
 
     boxes: tuple[Box, ...]
-    layout: Layout
-    parts: tuple[Part, ...] = ()
     folded: int = 0
+    constants: int = 0
 
 
-def drawing(report: Report) -> Drawing:
-    """Return the layout, from top to bottom, of the report's nodes, or its operators if it comes from a LiteRT file."""
+def graph_of(report: Report) -> Graph:
+    """Return the boxes of the report's nodes, or of its operators if it comes from a LiteRT file."""
     boxes = _of_nodes(report) if report.nodes else _of_operators(report)
     priced = _price(boxes, report.kernels, _members_by_handle(report) if report.nodes else _members_by_index(report))
-    kept = _fold(priced)
-    placed = layout([box.inputs for box in kept])
-    return Drawing(tuple(kept), placed, tuple(_parts(kept, placed)), len(priced) - len(kept))
+    kept, folded, constants = _fold(priced)
+    return Graph(tuple(kept), folded, constants)
 
 
-def _fold(boxes: list[Box]) -> list[Box]:
-    """Remove conversions on the CPU between two boxes; their readers read their inputs instead."""
+def _fold(boxes: list[Box]) -> tuple[list[Box], int, int]:
+    """Remove conversions on the CPU between two boxes, and what computes constants; return also how many of each.
+
+    Readers of a conversion read its inputs instead; readers of a constant have it in `constants`.
+    """
     read = {at for box in boxes for at in box.inputs}
     moved: dict[int, tuple[int, ...]] = {}  # old position → new positions that replace it
-    names: dict[int, tuple[str, ...]] = {}  # folded box → its name and those folded before it
+    names: dict[int, tuple[str, ...]] = {}  # folded conversion → its name and those folded before it
+    made: dict[int, tuple[str, ...]] = {}  # folded constant → its name
     kept: list[Box] = []
     for at, box in enumerate(boxes):
         inputs = tuple(dict.fromkeys(new for old in box.inputs for new in moved[old]))
         before = tuple(name for old in box.inputs for name in names.get(old, ()))
-        if box.engine == "cpu" and "quantize" in box.operator.lower() and box.inputs and at in read:
-            moved[at], names[at] = inputs, (*before, f"{box.label} ({box.name})")
+        constants = tuple(dict.fromkeys(name for old in box.inputs for name in made.get(old, ())))
+        if box.constant and at in read:
+            moved[at], made[at] = (), (box.label,)
+        elif box.engine == "cpu" and "quantize" in box.operator.lower() and box.inputs and at in read:
+            moved[at], names[at], made[at] = inputs, (*before, box.label), constants
         else:
             moved[at] = (len(kept),)
-            kept.append(replace(box, inputs=inputs, converts=before))
-    return kept
-
-
-def _parts(boxes: list[Box], placed: Layout) -> list[Part]:
-    found = []
-    for graph in dict.fromkeys(box.graph for box in boxes if box.engine == "npu" and box.graph >= 0):
-        members = {at for at, box in enumerate(boxes) if box.graph == graph and box.engine == "npu"}
-        cycles = sum(boxes[at].cycles for at in members)
-        label = f"graph {graph}, {len(members)} node{'' if len(members) == 1 else 's'}"
-        paths = tuple(path for maker, reader, path in placed.edges if {maker, reader} <= members)
-        tip = f"NeutronGraph {graph}: {cycles:,} cycles"
-        found.append(Part(label, tip, tuple(placed.boxes[at] for at in sorted(members)), paths))
-    return found
+            kept.append(replace(box, inputs=inputs, converts=before, constants=constants))
+    constant = sum(box.constant and at in made for at, box in enumerate(boxes))
+    return kept, len(boxes) - len(kept) - constant, constant
 
 
 def _of_operators(report: Report) -> list[Box]:
     at = {op.index: position for position, op in enumerate(report.operators)}
     return [
         Box(
-            op.name, op.code, _engine(op.converted), op.reason, op.hint, "", op.graph, _earlier(at, op.inputs, position)
+            op.name,
+            op.code,
+            _engine(op.converted),
+            op.reason,
+            op.hint,
+            "",
+            op.graph,
+            _earlier(at, op.inputs, position),
+            path=module_path(op.name)[:-1],
         )
         for position, op in enumerate(report.operators)
     ]
@@ -134,9 +124,23 @@ def _of_nodes(report: Report) -> list[Box]:
             _earlier(at, n.inputs, i),
             host="" if n.delegated else n.engine,
             module=n.module,
+            path=module_path(n.module)[: -1 if "/" in n.module else None],
+            constant=n.constant,
         )
         for i, n in enumerate(report.nodes)
     ]
+
+
+def module_path(name: str) -> tuple[str, ...]:
+    """Return the parts of a module's path, or of the name of a LiteRT tensor or ONNX node, whose scopes end in slashes.
+
+    Example:
+        >>> module_path("layer.0.attention"), module_path("net/block_1/Relu;net/block_1/Conv2D")
+        (('layer', '0', 'attention'), ('net', 'block_1', 'Relu'))
+    """
+    if "/" in name:
+        return tuple(part for part in name.split(";")[0].split("/") if part)
+    return tuple(name.split(".")) if name else ()
 
 
 def _engine(delegated: bool) -> str:
@@ -188,6 +192,6 @@ def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[
             box = replace(box, cycles=cycles, kernels=names, shape=mine[-1].output_shape)
         elif at in shared:
             other_box = boxes[shared[at]]
-            box = replace(box, shared=other_box.module or other_box.name)
+            box = replace(box, shared=other_box.title)
         priced.append(box)
     return priced

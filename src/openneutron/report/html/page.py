@@ -17,7 +17,7 @@ from openneutron.report import columns
 from openneutron.report.facts import left_on_cpu, node_counts, share, title, worst_part
 from openneutron.report.fits import stored_bytes, warnings_of
 from openneutron.report.html.advice import advice
-from openneutron.report.html.graph_view import Box, drawing
+from openneutron.report.html.graph_view import Box, graph_of
 from openneutron.report.html.memory import memory_maps
 from openneutron.report.html.pareto import pareto
 from openneutron.report.html.roofline import roofline
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _HOSTS = {"cortex_m": "the CPU, in a Cortex-M kernel", "portable": "the CPU, in a portable kernel"}
 LOW_SQNR = 20.0  # dB; below, a tenth of a layer's output is noise
-_SCRIPTS = ("tips.js", "graph.js", "table.js", "timeline.js")
+_SCRIPTS = ("tips.js", "graph_layout.js", "graph_modules.js", "graph_pane.js", "graph.js", "table.js", "timeline.js")
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,13 @@ def page(report: Report) -> str:
         >>> page(Report(target="imxrt700")).startswith("<!doctype html>")
         True
     """
-    graph, offers = drawing(report), advice(report)
+    graph, offers = graph_of(report), advice(report)
     kernels = {(kernel.graph, kernel.node): at for at, kernel in enumerate(report.kernels)}
-    data = {"boxes": [_details(box, report) for box in graph.boxes], "timeline": _timeline(report, kernels)}
+    data = {
+        "boxes": [_drawn(box, report) for box in graph.boxes],
+        "cycles": report.totals.cycles,
+        "timeline": _timeline(report, kernels),
+    }
     text = environment().get_template("page.html.j2").render(
         title=title(report),
         report=report,
@@ -62,7 +66,6 @@ def page(report: Report) -> str:
         columns=columns,
         latency=latency,
         graph=graph,
-        busiest=max((box.cycles for box in graph.boxes), default=0) or 1,
         maps=memory_maps(report),
         charts=[chart for chart in (pareto(report), roofline(report)) if chart is not None],
         rows=[_row(kernel, report) for kernel in report.kernels],
@@ -155,14 +158,35 @@ def _memory(label: str, count: int, known: targets.Target | None, otherwise: str
     return Tile(label, figure, unit, f"{part:.1%} of {size(known.sram_bytes)} {known.ram}", part)
 
 
-def _details(box: Box, report: Report) -> dict[str, Any]:
-    """Return the details shown when the pointer is on a box."""
+def _drawn(box: Box, report: Report) -> dict[str, Any]:
+    """Return what the page's script draws of a box, and the details it shows when the pointer is there."""
+    if box.cycles:
+        second = box.module or "×".join(map(str, box.shape))
+    else:
+        second = f"with {box.shared}" if box.shared else box.module or ("" if box.title == box.label else box.name)
+    return {
+        "title": box.title,
+        "label": box.label,
+        "second": second,
+        "engine": box.engine,
+        "graph": box.graph if box.engine == "npu" else -1,
+        "inputs": box.inputs,
+        "path": box.path,
+        "cycles": box.cycles,
+        "figure": short(box.cycles) if box.cycles else "",
+        "lines": _details(box, report),
+    }
+
+
+def _details(box: Box, report: Report) -> list[tuple[str, str]]:
     total = report.totals.cycles or 1
     lines: list[tuple[str, str]] = [("operator", box.operator)]
     if box.module:
         lines.insert(0, ("module", box.module))
     if box.converts:
         lines.append(("before it", ", ".join(box.converts)))
+    if box.constants:
+        lines.append(("constants of", ", ".join(box.constants)))
     if box.engine == "npu":
         place = f"the NPU, graph {box.graph}" if report.totals.neutron_graphs > 1 else "the NPU"
         lines.append(("runs on", place))
@@ -181,7 +205,7 @@ def _details(box: Box, report: Report) -> dict[str, Any]:
             lines.append(("what to change", box.hint))
     if box.source:
         lines.append(("source", box.source))
-    return {"name": box.name, "engine": box.engine, "lines": lines}
+    return lines
 
 
 def _timeline(report: Report, kernels: dict[tuple[int, int], int]) -> dict[str, Any]:

@@ -1,0 +1,193 @@
+"""The page with the compiler in it: the bytes of a native compile, in Node.js and in a browser, and no request elsewhere.
+
+It needs emcc and numpy for Pyodide (NUMPY_WASM=file, or the network); without them the tests skip.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import http.server
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import openneutron as on
+from benchmarks.board_networks import BOARD_NETWORKS
+from openneutron.machine import targets
+from openneutron.run.given import random_inputs
+from openneutron.run.runner import LiteRtRunner
+from tests import tiny
+from tests.report.html.browser import Browser, browser, find
+from tests.studio.axe import faults
+from tests.studio.test_page import DROP
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPARE = Path(__file__).with_name("playground.mjs")
+
+
+def script() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        spec = importlib.util.spec_from_file_location("playground", ROOT / "scripts" / "playground.py")
+        assert spec is not None and spec.loader is not None
+        made = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+    finally:
+        sys.path.pop(0)
+    return made
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built folder, with one model that comes along."""
+    made = script()
+    folder = tmp_path_factory.mktemp("playground") / "site"
+    if shutil.which("emcc") is None:
+        pytest.skip("needs emcc")
+    try:
+        made.build(folder, os.environ.get("NUMPY_WASM", ""), ["cifarnet"])
+    except made.archives.ArchiveError as error:
+        pytest.skip(str(error))
+    except made.PlaygroundError as error:
+        if "cannot be fetched" not in str(error):
+            raise
+        pytest.skip(str(error))
+    return folder
+
+
+def test_what_is_missing_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = script()
+    (tmp_path / "numpy.whl").write_bytes(b"no zip")
+    with pytest.raises(made.PlaygroundError, match="no wheel or zip of numpy"):
+        made.numpy_for(tmp_path, str(tmp_path / "numpy.whl"), tmp_path)
+    monkeypatch.setattr(made.shutil, "which", lambda name: None)
+    with pytest.raises(made.PlaygroundError, match="install Emscripten"):
+        made.compile_library(tmp_path)
+
+
+def test_the_python_half_leaves_out_what_a_page_cannot_use(tmp_path: Path) -> None:
+    import zipfile
+
+    library = tmp_path / "lib.so"
+    library.write_bytes(b"wasm")
+    script().pack_python(tmp_path / "core.zip", library)
+    names = zipfile.ZipFile(tmp_path / "core.zip").namelist()
+    assert {"openneutron/api.py", "openneutron/lib/libopenneutron.so", "jinja2/environment.py"} <= set(names)
+    assert not any(name.startswith("openneutron/zoo/") or name.endswith((".npz", ".pt")) for name in names)
+    assert any("LICEN" in name for name in names)
+
+
+@pytest.mark.full
+def test_node_compiles_and_runs_to_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    models = {"cifarnet": (bundle / "models" / "cifarnet.tflite").read_bytes(), "tiny": tiny.convnet()}
+    models |= {name: make() for name, make in BOARD_NETWORKS.items()}
+    wanted = {}
+    for name, model in models.items():
+        (tmp_path / f"{name}.tflite").write_bytes(model)
+        for chip in targets.names():
+            program = on.compile(model, target=chip, name=f"{name}.tflite")
+            digests, cycles = [hashlib.sha256(program.tflite).hexdigest()], 0
+            if all(operator.converted for operator in program.report.operators):
+                runner = LiteRtRunner(program.tflite, source="program")
+                found = runner.run(random_inputs(runner.inputs, seed=1))
+                outputs = b"".join(value.tobytes() for value in found.outputs.values())
+                digests.append(hashlib.sha256(outputs).hexdigest())
+                cycles = found.cycles
+            wanted[f"{name} {chip}"] = [*digests, cycles]
+    assert sum(len(one) == 3 for one in wanted.values()) > len(wanted) / 2
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs Node.js")
+    command = [node, str(COMPARE), str(bundle), str(tmp_path), *targets.names()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == wanted
+
+
+@pytest.fixture(scope="module")
+def asked() -> list[str]:
+    """Paths that the browser asked the server for."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def page(bundle: Path, asked: list[str]) -> Iterator[Browser]:
+    find()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            asked.append(self.path)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(bundle)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with browser(1280, 900) as window:
+            window.visit(f"http://127.0.0.1:{server.server_address[1]}/index.html")
+            window.wait("return document.body.dataset.ready")
+            yield window
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.full
+def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
+    page: Browser, asked: list[str], tmp_path: Path
+) -> None:
+    assert "openneutron studio" in page.text("#promise") and faults(page) == []
+    page.script(DROP, base64.b64encode(tiny.convnet()).decode(), "convnet.tflite")
+    page.wait("return document.querySelector('.fit-table tbody tr')")
+    page.click("[data-report=mcxn94x]")
+    page.wait("return document.querySelector('.report-frame')")
+    page.click("#find-changes")
+    page.wait("return document.querySelector('[data-change]')")
+    page.click("#tab-run")
+    page.wait("return document.querySelector('#run')")
+    page.click("#run")
+    page.wait("return document.querySelectorAll('.output').length === 1")
+    assert faults(page) == []
+    page.devtools("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.click("#tab-files")
+    name = page.wait("return document.querySelector('.files [data-file$=tflite]')?.dataset.file")
+    page.click(f'[data-file="{name}"]')
+    until = time.monotonic() + 30
+    while not (tmp_path / name).exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert (tmp_path / name).read_bytes() == on.compile(tiny.convnet(), target="mcxn94x", name="convnet.tflite").tflite
+    page.call("POST", "/refresh", {})
+    page.wait("return document.body.dataset.ready")
+    assert page.text("#models .now strong") == "convnet.tflite"
+    page.wait("return document.querySelector('.files [data-file$=tflite]')")
+    assert page.log() == [] and {"/packages/numpy.zip", "/pyodide/pyodide.asm.wasm"} <= set(asked)
+
+
+@pytest.mark.full
+def test_other_files_are_refused_and_cancelled_work_leaves_a_page_that_works(page: Browser) -> None:
+    page.script(DROP, base64.b64encode(b"nothing").decode(), "model.onnx")
+    page.wait("return document.querySelector('#errors').textContent.includes('pip install openneutron')")
+    page.click("#errors button")
+    page.script("const z = document.querySelector('#zoo'); z.value = 'cifarnet'; z.dispatchEvent(new Event('change'))")
+    page.wait("return document.querySelector('#title').textContent === 'cifarnet.tflite'")
+    page.wait("return document.querySelector('.job button')")
+    page.click(".job button")
+    page.wait("return !document.querySelector('.job')")
+    page.click("#tab-fit")
+    page.wait("return document.querySelector('#again') || document.querySelector('.fit-table')")
+    if page.script("return document.querySelector('#again') !== null"):
+        page.click("#again")
+    page.wait("return document.querySelector('.fit-table')")
+    assert page.script("return document.querySelectorAll('#models li').length") == 2
