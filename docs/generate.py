@@ -346,7 +346,7 @@ def wide_page() -> str:
     from tests.wide_models import MODELS
 
     page = (ROOT / "docs/int16.md").read_text()
-    chips = targets.names()
+    chips = targets.chips()
     listed = {chip: WIDE_OPERATORS.get(chip, frozenset()) for chip in chips}
     rows = [
         (code, "yes" if code in MODELS else "", *("listed" if code in listed[chip] else "" for chip in chips))

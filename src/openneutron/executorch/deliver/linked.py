@@ -34,10 +34,10 @@ def declarations(name: str, *, arena_bytes: int) -> list[str]:
         "/* Bytes of the arena of one handle. */",
         f"#define {name.upper()}_ARENA_BYTES {arena_bytes}u",
         "",
-        "/* Prepare the model in an arena at a multiple of 16, which is the handle from then on. Returns 0, or an error word for",
-        " * neutronErrorString(). */",
+        "/* Prepare the model in an arena at a multiple of 16, which is the handle from then on. Returns 0, or an error word",
+        " * for neutronErrorString(). */",
         f"int32_t {name}_init(void *arena, uint32_t bytes);",
-        "/* Run it: pointers to inputs and outputs in the order above, each at a multiple of 16. Returns 0 or an error word. */",
+        "/* Run it: pointers to inputs and outputs in the order above, each at a multiple of 16. Returns 0 or an error. */",
         f"int32_t {name}_run(void *arena, const void *const *inputs, void *const *outputs);",
         "/* Set what the model keeps from run to run back to its first contents. */",
         f"int32_t {name}_reset(void *arena);",
@@ -47,7 +47,9 @@ def declarations(name: str, *, arena_bytes: int) -> list[str]:
 def definitions(name: str) -> list[str]:
     """Return the lines of the source."""
     prefix = name.upper()
-    blocks = (f"{prefix}_{block}_{what}" for block in ("MICROCODE", "WEIGHTS", "KERNELS") for what in ("OFFSET", "BYTES"))
+    blocks = (
+        f"{prefix}_{block}_{what}" for block in ("MICROCODE", "WEIGHTS", "KERNELS") for what in ("OFFSET", "BYTES")
+    )
     buffers = (f"{prefix}_{part}_BYTES" for part in _PARTS)
     values = [f"{name}_payload", *blocks, *buffers, f"{prefix}_INPUTS", f"{prefix}_OUTPUTS", f"{prefix}_ARENA_BYTES"]
     return [

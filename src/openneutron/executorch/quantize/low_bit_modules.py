@@ -56,7 +56,7 @@ def _plain(name: str, value: torch.Tensor) -> torch.nn.Parameter:
 def _choice(name: str, value: Any) -> LayerChoice | None:
     """Return the choice of 4 bits for the layer of a weight; None for weights of more bits, or in groups of other sizes."""
     bits, inputs = str(getattr(value, "target_dtype", "")), value.shape[-1]
-    *_, group = 0, *getattr(value, "block_size", ())
+    group = int((0, *getattr(value, "block_size", ()))[-1])
     if bits not in _FOUR_BITS and "Int4" not in type(value).__name__:
         return None
     size = 0 if group == inputs else next((one for one in sorted(GROUP_SIZES, reverse=True) if group % one == 0), None)
