@@ -44,6 +44,8 @@ static inline int32_t add_one(uint32_t verb, nk_call *call) {
                    : nk_refuse(call, "the weights are too short");
     }
     if (call->params[0] == 99) return nk_refuse(call, "asked to fail");
+    if (call->params[0] == 98) return nk_index_outside(call, -3, 4);
+    if (call->params[0] == 97) return nk_index_outside(call, INT64_C(1) << 40, 4);
     for (uint32_t n = 0; n < out->batch; n++) {
         for (int32_t y = call->row0; y < call->row1; y++) {
             for (uint32_t x = 0; x < out->width; x++) {

@@ -230,16 +230,22 @@ static void caller_memory(void) {
     CHECK_EQUAL(neutronModelUnprepare(model), NEUTRON_NONE);
 }
 
-static void failing_kernel(void) {
+/* A run with the kernel's first parameter, which has build.h's kernel fail. */
+static void fails(uint32_t parameter, NeutronError error, const char *detail) {
     block b;
     simple(&b);
-    const uint32_t fail = 99, at = CODE_AT + 24 + 5 * 40;
-    memcpy(b.microcode + at, &fail, sizeof fail);
+    memcpy(b.microcode + CODE_AT + 24 + 5 * 40, &parameter, sizeof parameter);
     seal(&b);
     NeutronModelHandle model = prepare(&b, 0);
-    CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_ERROR_KERNEL_FAILED);
-    CHECK_TEXT(neutronModelErrorDetail(model), "byte 272: conv2d: asked to fail");
+    CHECK_EQUAL(neutronRunBlocking(model, &data), error);
+    CHECK_TEXT(neutronModelErrorDetail(model), detail);
     neutronModelUnprepare(model);
+}
+
+static void failing_kernels(void) {
+    fails(99, NEUTRON_ERROR_KERNEL_FAILED, "byte 272: conv2d: asked to fail");
+    fails(98, NEUTRON_ERROR_INDEX, "byte 272: index -3, where 0 to 3 exist");
+    fails(97, NEUTRON_ERROR_INDEX, "byte 272: index 1099511627776, where 0 to 3 exist");
 }
 
 int main(void) {
@@ -250,6 +256,6 @@ int main(void) {
     trace_and_profile();
     wrong_buffers();
     caller_memory();
-    failing_kernel();
+    failing_kernels();
     return check_result();
 }
