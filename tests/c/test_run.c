@@ -230,22 +230,25 @@ static void caller_memory(void) {
     CHECK_EQUAL(neutronModelUnprepare(model), NEUTRON_NONE);
 }
 
-/* A run with the kernel's first parameter, which has build.h's kernel fail. */
-static void fails(uint32_t parameter, NeutronError error, const char *detail) {
+/* Return the error of a run whose kernel has `parameter`, with which build.h's kernel fails, and
+ * check its detail. */
+static NeutronError run_failing(uint32_t parameter, const char *detail) {
     block b;
     simple(&b);
     memcpy(b.microcode + CODE_AT + 24 + 5 * 40, &parameter, sizeof parameter);
     seal(&b);
     NeutronModelHandle model = prepare(&b, 0);
-    CHECK_EQUAL(neutronRunBlocking(model, &data), error);
+    const NeutronError error = neutronRunBlocking(model, &data);
     CHECK_TEXT(neutronModelErrorDetail(model), detail);
     neutronModelUnprepare(model);
+    return error;
 }
 
 static void failing_kernels(void) {
-    fails(99, NEUTRON_ERROR_KERNEL_FAILED, "byte 272: conv2d: asked to fail");
-    fails(98, NEUTRON_ERROR_INDEX, "byte 272: index -3, where 0 to 3 exist");
-    fails(97, NEUTRON_ERROR_INDEX, "byte 272: index 1099511627776, where 0 to 3 exist");
+    CHECK_EQUAL(run_failing(99, "byte 272: conv2d: asked to fail"), NEUTRON_ERROR_KERNEL_FAILED);
+    CHECK_EQUAL(run_failing(98, "byte 272: index -3, where 0 to 3 exist"), NEUTRON_ERROR_INDEX);
+    CHECK_EQUAL(run_failing(97, "byte 272: index 1099511627776, where 0 to 3 exist"),
+                NEUTRON_ERROR_INDEX);
 }
 
 int main(void) {
