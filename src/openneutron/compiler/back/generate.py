@@ -1,4 +1,4 @@
-"""Writes all generated files: C headers, targets in C and Python, the list of served operators, and the format page.
+"""Writes all generated files: C headers, targets in C and Python, the files of operators, and the format page.
 
 Run `python -m openneutron.compiler.back.generate` after changing a table, a kernel's parameters or a target; a test
 compares the files with what this prints.
@@ -219,12 +219,12 @@ def format_page() -> str:
     return "\n".join(lines)
 
 
-def served() -> str:
-    """Return the text of `src/openneutron/compiler/served.py`."""
+def kernel_files() -> str:
+    """Return the text of `src/openneutron/compiler/kernel_files.py`."""
     rows = [f'    "{code}": "{rule.kernel_file.rpartition(".")[2]}",' for code, rule in kernels.rules().items()]
-    head = ['"""LiteRT operator → the file of `compiler/kernels/` that serves it.', "", _NOTICE, '"""']
+    head = ['"""LiteRT operator → the file of `compiler/kernels/` that compiles it.', "", _NOTICE, '"""']
     return "\n".join(
-        [*head, "", "from __future__ import annotations", "", "SERVED: dict[str, str] = {", *rows, "}", ""]
+        [*head, "", "from __future__ import annotations", "", "KERNEL_FILES: dict[str, str] = {", *rows, "}", ""]
     )
 
 
@@ -235,7 +235,7 @@ def files() -> dict[str, str]:
         "runtime/include/generated/event.h": c_event(),
         "runtime/firmware/machine/generated/structs.h": c_machine(),
         "runtime/firmware/machine/generated/targets.inc": c_targets(),
-        "src/openneutron/compiler/served.py": served(),
+        "src/openneutron/compiler/kernel_files.py": kernel_files(),
         "docs/format.md": format_page(),
     }
 

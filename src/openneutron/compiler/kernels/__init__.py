@@ -1,8 +1,8 @@
 """Kernels: one file each. A file registers its ABI, and the limits and legalization of each LiteRT operator that it serves.
 
 Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/compiler/kernels/test_k.py`; see
-docs/contributing.md. `make generate` writes `served.py`, the file that serves each operator, so that a compile imports only
-the files of its model's operators. An operator that is missing there is looked for in all files.
+docs/contributing.md. `make generate` writes `kernel_files.py`, the file of each operator, so that a compile imports only the
+files of its model's operators. An operator that is missing there is looked for in all files.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from openneutron.compiler.kernel_files import KERNEL_FILES
 from openneutron.compiler.operand_checks import check_operands
-from openneutron.compiler.served import SERVED
 from openneutron.compiler.signature import OpSignature
 from openneutron.compiler.ways_out import WAYS_OUT
 from openneutron.machine.targets import Target
@@ -64,8 +64,8 @@ def rules() -> dict[str, Rule]:
 
 def rule_of(code: str) -> Rule | None:
     """Return the rule of a LiteRT operator, after importing its file; None where no kernel serves it."""
-    if code not in _RULES and code in SERVED:
-        import_module(f"{__name__}.{SERVED[code]}")
+    if code not in _RULES and code in KERNEL_FILES:
+        import_module(f"{__name__}.{KERNEL_FILES[code]}")
     elif code not in _RULES:
         rules()  # a kernel may be newer than the list
     return _RULES.get(code)
