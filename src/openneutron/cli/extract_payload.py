@@ -127,7 +127,7 @@ def bordered_payload(data: bytes, where: str, delegate: int | None) -> tuple[str
         from openneutron.cli.inputs.border import borders_of_file
 
         found = [
-            (blocks.where, _made(blocks, border), named_border(border))
+            (blocks.where, _make_payload(blocks, border), named_border(border))
             for blocks, border in zip(blocks_of_file(data, where), borders_of_file(data, where), strict=True)
         ]
     else:
@@ -169,7 +169,7 @@ def named_border(border: GraphBorder) -> Border:
     return Border(tuple(t.name for t in inputs), tuple(t.name for t in outputs), border.notes, shapes)
 
 
-def _made(blocks: Blocks, border: GraphBorder) -> bytes:
+def _make_payload(blocks: Blocks, border: GraphBorder) -> bytes:
     """The payload of a NeutronGraph: its arguments are its inputs and outputs in the model's order, as they lie in memory."""
     from openneutron.microcode.payload import FORMATLESS, build_payload
 

@@ -86,7 +86,7 @@ def write_report(
         reports = [
             _read_saved(one)
             if one.endswith(".json")
-            else _made(one, stage, options, model, what_if=what_if and not against, accuracy=accuracy)
+            else _make_report(one, stage, options, model, what_if=what_if and not against, accuracy=accuracy)
             for one in (source, against)
             if one
         ]
@@ -109,7 +109,7 @@ def _read_saved(source: str) -> Report:
         raise FormatError("this is no text, so no report", where=source) from None
 
 
-def _made(
+def _make_report(
     source: str,
     stage: Callable[[str], None],
     options: dict[str, Any],

@@ -36,7 +36,7 @@ def whole_program(
             continue
         if node.target is executorch_call_delegate:
             partition = next(waiting, None)
-            sizes = [] if partition is None else _transposed(node, partition)
+            sizes = [] if partition is None else _transposed_bytes(node, partition)
             copies += len(sizes)
             turned.append(sum(sizes))
             continue
@@ -63,7 +63,7 @@ def whole_program(
     )
 
 
-def _transposed(call: Node, partition: Partition) -> list[int]:
+def _transposed_bytes(call: Node, partition: Partition) -> list[int]:
     """Bytes of each tensor that the delegate transposes between the program's order and the NPU's."""
     inputs = [value_of(node) for node in call.args[1:] if isinstance(node, Node)]
     outputs = value_of(call)

@@ -133,7 +133,7 @@ def _columns(section: Section, plain: Buffer) -> npt.NDArray[np.int32]:
     return np.frombuffer(plain, "<i4").reshape(section.parameter, -1)
 
 
-def _written(section: Section, plain: Buffer, units: int, length: int) -> tuple[Buffer, int]:
+def _encode(section: Section, plain: Buffer, units: int, length: int) -> tuple[Buffer, int]:
     """Return the stored bytes, and the width of the stream sizes in front of them (0 without streams)."""
     if section.storage is Storage.RAW:
         return plain, 0
@@ -216,7 +216,7 @@ def write_sections(
     block: list[Buffer] = []
     records = bytearray()
     for section, data in _pieces(sections, plain):
-        stored, width = _written(section, data, units, length)
+        stored, width = _encode(section, data, units, length)
         record = pack(
             SECTION, storage=int(section.storage), packing=int(section.packing), parameter=section.parameter, width=width,
             plain=section.plain, stored=len(stored), groups=section.groups, channels=section.channels, taps=section.taps,
