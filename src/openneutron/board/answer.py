@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,11 @@ from openneutron.board.workload import NEUTRON_C, workload_of
 from openneutron.compiler.front.ingest import extract
 from openneutron.compiler.front.parsed_model import ParsedModel
 from openneutron.compiler.pause_gc import pause_gc
-from openneutron.litert.graph import Graph, Model
+from openneutron.litert.graph import Graph, Model, Operator
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
-from openneutron.report.model import Kernel, Report, Stock
+from openneutron.report.model import CpuTime, Kernel, Report, Stock
 from openneutron.verdict import Reason
 
 NOTHING_CONVERTED = "NXP's converter takes no operator of this model: all of it runs on the CPU"
@@ -91,8 +92,12 @@ def stock_answer(
     graph = made.graph
     cpu: Counter[str] = Counter()
     cpu_work = CpuWork(made.model, on_core(CORTEX_M, target))
+    parts: list[CpuTime] = []
     for index in made.left:
-        cpu.update(cpu_work.operator(graph, graph.operators[index]))
+        op = graph.operators[index]
+        spent = cpu_work.operator(graph, op)
+        cpu.update(spent)
+        parts.append(_cpu_time(graph, op, spent.total() / target.cpu_clock_hz * 1e3))
     npu: Counter[str] = Counter()
     for plan in made.plans:
         for event in plan.events:
@@ -130,7 +135,25 @@ def stock_answer(
         cpu_milliseconds=cpu_milliseconds,
         left=_reasons(graph, made.left),
         notes=_notes(target, made, cpu_work.unknown, learned),
+        cpu=_scaled([*parts, *_calls(target, len(made.plans))], cpu_milliseconds),
     )
+
+
+def _cpu_time(graph: Graph, op: Operator, milliseconds: float) -> CpuTime:
+    name = graph.tensors[op.outputs[0]].name if op.outputs else ""
+    return CpuTime(name, op.custom_code or op.code, "litert", milliseconds)
+
+
+def _calls(target: Target, graphs: int) -> list[CpuTime]:
+    each = delegate_call(target) / target.cpu_clock_hz * 1e3
+    return [CpuTime(f"NeutronGraph {index}", "call", "call", each) for index in range(graphs)]
+
+
+def _scaled(parts: Sequence[CpuTime], total: float) -> tuple[CpuTime, ...]:
+    """Return the parts that take time, in proportion: what is learned from points changes their total only."""
+    before = math.fsum(part.milliseconds for part in parts)
+    factor = total / before if before else 0.0
+    return tuple(replace(part, milliseconds=part.milliseconds * factor) for part in parts if part.milliseconds)
 
 
 def with_board(

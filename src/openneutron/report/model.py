@@ -215,12 +215,40 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class CpuTime:
+    """The CPU's estimated time for one node of the program, or for one call of the NPU with its copies.
+
+    `engine` is "cortex_m" or "portable" for nodes of a PyTorch program, "litert" for operators of a LiteRT file, "call" for
+    the call of a NeutronGraph and "copy" for the tensors transposed at its border. `module` is as in `NodeVerdict`, or
+    "input x" and "output" for nodes of no module at the program's ends.
+    """
+
+    name: str
+    operator: str
+    engine: str
+    milliseconds: float
+    module: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The name for users: its module if known, never that of a PyTorch graph's node."""
+        return self.module or (self.label if self.engine in ("cortex_m", "portable") else self.name)
+
+    @property
+    def label(self) -> str:
+        """The operator without its name space and overload."""
+        words = self.operator.split(".")
+        return words[1] if len(words) > 1 else self.operator
+
+
+@dataclass(frozen=True)
 class Stock:
     """The result of NXP's converter and runtime for the same graph today: memory by their rules, estimated times.
 
     `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch it is ExecuTorch's planned memory
     plus the largest delegate's use of the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` in addition.
-    `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU.
+    `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU, `cpu` how
+    long each takes there.
     """
 
     operators_total: int = 0
@@ -241,6 +269,7 @@ class Stock:
     cpu_milliseconds: float = 0.0
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    cpu: tuple[CpuTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,7 +279,8 @@ class Whole:
     `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` the largest delegate's use of the temporary allocator:
     scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all. `graph_copy_bytes` has
     the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is a model of the target's
-    CPU: without one, `milliseconds` are the NPU's alone, not the program's.
+    CPU: without one, `milliseconds` are the NPU's alone, not the program's. `cpu` has the parts of the CPU's time: nodes, calls
+    and copies.
     """
 
     recipe: str = ""
@@ -267,6 +297,7 @@ class Whole:
     milliseconds_low: float = 0.0
     milliseconds_high: float = 0.0
     timed: bool = True
+    cpu: tuple[CpuTime, ...] = ()
 
     @property
     def milliseconds(self) -> float:

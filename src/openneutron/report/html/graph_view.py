@@ -16,7 +16,7 @@ class Box:
     `kernels` name the kernels that compute it; `shared` is the node whose kernel also computes this one, "" if it has its own
     or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known. `module` is the
     nn.Module it belongs to, `path` the modules around it, outermost first. `converts` are conversions before it, `constants`
-    computations of constants that it reads; neither has a box of its own.
+    computations of constants that it reads; neither has a box of its own. `milliseconds` is its estimated time on the CPU.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Box:
     constant: bool = False
     converts: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
+    milliseconds: float = 0.0
 
     @property
     def label(self) -> str:
@@ -112,6 +113,7 @@ def _of_operators(report: Report) -> list[Box]:
 
 def _of_nodes(report: Report) -> list[Box]:
     at = {node.name: position for position, node in enumerate(report.nodes)}
+    times = {part.name: part.milliseconds for part in report.whole.cpu}
     return [
         Box(
             n.name,
@@ -126,6 +128,7 @@ def _of_nodes(report: Report) -> list[Box]:
             module=n.module,
             path=module_path(n.module)[: -1 if "/" in n.module else None],
             constant=n.constant,
+            milliseconds=0.0 if n.delegated else times.get(n.name, 0.0),
         )
         for i, n in enumerate(report.nodes)
     ]

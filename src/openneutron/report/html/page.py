@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from openneutron.machine import targets
-from openneutron.report import columns
+from openneutron.report import columns, cpu_time
 from openneutron.report.facts import left_on_cpu, node_counts, share, title, worst_part
 from openneutron.report.fits import stored_bytes, warnings_of
 from openneutron.report.html.advice import advice
@@ -63,6 +63,7 @@ def page(report: Report) -> str:
         report=report,
         tiles=tiles(report),
         both=columns.rows(report),
+        cpu=cpu_time.rows(report),
         columns=columns,
         latency=latency,
         graph=graph,
@@ -200,6 +201,11 @@ def _details(box: Box, report: Report) -> list[tuple[str, str]]:
             lines.append(("kernel", "none: it only changes how values are looked at"))
     else:
         lines.append(("runs on", _HOSTS.get(box.host, "the CPU")))
+        if box.milliseconds:
+            whole = report.whole.milliseconds
+            lines.append(
+                ("time", f"{box.milliseconds:.3f} ms of the CPU ({box.milliseconds / whole:.1%} of the program)")
+            )
         lines.append(("why", box.reason or "no reason was recorded"))
         if box.hint:
             lines.append(("what to change", box.hint))
