@@ -88,8 +88,8 @@ firmware: setup ## one model as an image for a Cortex-M's own core: make firmwar
 	$(BIN)/openneutron compile $(NETWORK) --target $(TARGET) $(OPTIONS) -o $(FIRMWARE_MODEL) --dump-kernel-selection --json >$(FIRMWARE)/compiled.json
 	$(BIN)/openneutron extract-payload $(FIRMWARE_MODEL) -o $(FIRMWARE)/model.c --random-inputs 0
 	@$(MAKE) -s -f runtime/cortex_m33/firmware.mk library image MODEL=$(FIRMWARE) NAME=$(FIRMWARE_NAME) CPU=$(subst _,-,$(TARGET)) \
-		BUILD=build/firmware/$(TARGET) CHECKSUM=no SELECTION=$(FIRMWARE)/compiled_kernel_selection.c
-	@arm-none-eabi-size build/firmware/$(TARGET)/libneutron.a -t | tail -1 | awk '{print "build/firmware/$(TARGET)/libneutron.a: " $$1 " bytes of text"}'
+		BUILD=build/firmware/$(TARGET) CHECKSUM=no LEAN=yes SELECTION=$(FIRMWARE)/compiled_kernel_selection.c
+	@arm-none-eabi-size build/firmware/$(TARGET)/lean*/libneutron.a -t | tail -1 | awk '{print "build/firmware/$(TARGET)/libneutron.a: " $$1 " bytes of text"}'
 	@echo "$(FIRMWARE)/$(FIRMWARE_NAME).elf: qemu-system-arm -M mps2-an505 -nographic -semihosting -kernel $(FIRMWARE)/$(FIRMWARE_NAME).elf"
 
 firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bit the host's

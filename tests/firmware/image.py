@@ -69,10 +69,13 @@ def build_image(
     cpu: str = CPU,
     stack: int | None = None,
     decode: str = "block",
+    lean: bool = False,
+    more: Sequence[str] = (),
 ) -> Path:
     """The image of the folder's model.c; `name` keeps images of one model apart."""
     # Objects depend on the processor, so each has its own folder.
     settings = [f"MODEL={model}", f"NAME={name}", f"CPU={cpu}", f"DECODE={decode}"]
+    settings += [*(["LEAN=yes", "CHECKSUM=no"] if lean else []), *more]
     settings += [] if selection is None else [f"SELECTION={selection}"]
     settings += [] if stack is None else [f"STACK_BYTES={stack}"]
     make("image", build / cpu, *settings)
