@@ -28,6 +28,8 @@ OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
 WEIGHTS = ("int8", "int4")
 OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
+# Versions of NXP's converter that the board's estimate can follow, the newest last; rules are in `board/rules.toml`.
+SDK_VERSIONS = ("2.x", "3.0", "3.1", "3.2")
 METRICS = ("sqnr", "auto", "top1", "iou", "rank", "boxes")
 
 Kind = Literal["text", "switch", "bytes", "count", "number", "level", "names", "table"]
@@ -104,6 +106,10 @@ class Options:
     board_points: str = _option(
         "", "Learn the board's time from your own measurements, a ledger of `openneutron board profile`.",
         flag="--board-points", key="board_points",
+    )  # fmt: skip
+    sdk: str = _option(
+        SDK_VERSIONS[-1], "Version of NXP's converter that the board's estimate follows.",
+        flag="--sdk", key="sdk", choices=SDK_VERSIONS,
     )  # fmt: skip
     fetch_constants_to_sram: bool = _option(
         False, "Prefetch weights from flash.",

@@ -8,6 +8,7 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.options import SCHEMA, SDK_VERSIONS, check_options
 
 if TYPE_CHECKING:
     from openneutron.analyze.fits import Change, Limits, Row
@@ -25,6 +26,7 @@ def fits_model(
     sram: Annotated[str, typer.Option(help="SRAM it may use, e.g. 512K; else what the chip has.")] = "",
     flash: Annotated[str, typer.Option(help="Flash it may use, e.g. 2M; else what the chip has.")] = "",
     latency: Annotated[str, typer.Option(help="Time it may take, e.g. 20ms; the upper end must keep within it.")] = "",
+    sdk: Annotated[str, typer.Option(metavar="VERSION", help=SCHEMA["sdk"].help)] = SDK_VERSIONS[-1],
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
@@ -50,13 +52,16 @@ def fits_model(
     from openneutron.terminal import console
     from openneutron.terminal.sizes import parse_size
 
+    version = check_options({"sdk": sdk})
     limits = _limits(
         parse_size(sram, option="--sram") if sram else 0,
         parse_size(flash, option="--flash") if flash else 0,
         parse_milliseconds(latency) if latency else 0.0,
     )
     with console.progress("starting") as stage:
-        rows = fit_rows(source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust)
+        rows = fit_rows(
+            source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust, **version
+        )
     fit = all(row.fits for row in rows if row.schedule == "stock")
     if as_json:
         console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))

@@ -248,9 +248,11 @@ class Stock:
     `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch it is ExecuTorch's planned memory
     plus the largest delegate's use of the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` in addition.
     `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU, `cpu` how
-    long each takes there.
+    long each takes there. `sdk` is the version of NXP's converter whose rules these are, `kernel_bytes` are kernels in the file
+    (on chips whose NPU has its own controller).
     """
 
+    sdk: str = ""
     operators_total: int = 0
     operators_converted: int = 0
     graphs: int = 0
@@ -260,6 +262,7 @@ class Stock:
     prefetch_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0
+    kernel_bytes: int = 0
     cpu_constant_bytes: int = 0
     cycles: int = 0
     milliseconds: float = 0.0
