@@ -103,6 +103,13 @@ class Options:
         None, "Flash of the board, where that is external and not the chip's own, e.g. 16M: what the program must fit.",
         kind="bytes", flag="--flash",
     )  # fmt: skip
+    duty: str = _option(
+        "", "How often it runs, such as 1/s or 10/min: energy per inference, where the chip's currents are public.",
+        flag="--duty",
+    )  # fmt: skip
+    battery: str = _option(
+        "", "The battery, such as 230mAh@3V: how long it lasts at --duty.", flag="--battery",
+    )  # fmt: skip
     board_points: str = _option(
         "", "Learn the board's time from your own measurements, a ledger of `openneutron board profile`.",
         flag="--board-points", key="board_points",

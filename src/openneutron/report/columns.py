@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+from openneutron.report.energy_text import energy_text
 from openneutron.report.facts import on_microcontroller
 from openneutron.report.latency import latency
 from openneutron.report.model import Report
@@ -48,6 +49,8 @@ def rows(report: Report) -> list[tuple[str, str, str]]:
          latency(whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high) if whole.recipe else f"{npu} (NPU)"),
         ("  of it on the CPU", f"{stock.cpu_milliseconds:.3f} ms",
          f"{whole.milliseconds - whole.npu_milliseconds:.3f} ms" if whole.recipe else "not in it"),
+        *([("energy", energy_text(report.energy), "not on a board")] if energy_text(report.energy) else []),
+        *[("  " + source.partition(": ")[0], source.partition(": ")[2], "") for source in report.energy.sources],
     ]  # fmt: skip
 
 

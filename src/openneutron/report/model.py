@@ -242,6 +242,25 @@ class CpuTime:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """What a board takes for one inference every so often, from its currents and NXP's converter's estimated time.
+
+    Millijoules of one inference, milliamperes in the mean, and the days that a battery lasts (0 without one), each with an
+    interval; `sources` says where each current comes from. `unknown` says why there is none of it, "" if there is.
+    """
+
+    millijoules: float = 0.0
+    millijoules_low: float = 0.0
+    millijoules_high: float = 0.0
+    milliamperes: float = 0.0
+    days: float = 0.0
+    days_low: float = 0.0
+    days_high: float = 0.0
+    sources: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
 class Stock:
     """The result of NXP's converter and runtime for the same graph today: memory by their rules, estimated times.
 
@@ -361,6 +380,7 @@ class Report:
     totals: Totals = field(default_factory=Totals)
     whole: Whole = field(default_factory=Whole)
     stock: Stock = field(default_factory=Stock)
+    energy: Energy = field(default_factory=Energy)
     nodes: tuple[NodeVerdict, ...] = ()
     operators: tuple[Operator, ...] = ()
     kernels: tuple[Kernel, ...] = ()
