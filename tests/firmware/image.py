@@ -124,5 +124,11 @@ def sections(image: Path) -> dict[str, int]:
     return {name: int(size) for name, size in rows if name in memory}
 
 
+def address(image: Path, section: str) -> int:
+    """Where a section begins."""
+    rows = re.findall(r"^(\.\S+)\s+\d+\s+(\d+)$", _output(["arm-none-eabi-size", "-A", str(image)]), re.MULTILINE)
+    return int(dict(rows)[section])
+
+
 def _output(command: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
