@@ -8,6 +8,7 @@ from pathlib import Path
 
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.project import boards
 from openneutron.project.npu import NpuModel, npu_model
 from openneutron.project.samples import Array
 from tests import tiny
@@ -24,9 +25,9 @@ class Pair:
     source: Path
     converted: Path
 
-    def npu(self) -> NpuModel:
+    def npu(self, board: str = "mimxrt700evk") -> NpuModel:
         data = self.converted.read_bytes()
-        return npu_model(data, self.converted.name, self.source, inputs=[], count=2, seed=0)
+        return npu_model(data, self.converted.name, self.source, boards.load(board), inputs=[], count=2, seed=0)
 
 
 def pair(folder: Path) -> Pair:

@@ -57,7 +57,7 @@ def test_the_arena_has_room_for_the_plan(made: Pair) -> None:
 
 def test_files_of_another_kind_are_refused(made: Pair) -> None:
     def read(data: bytes, source: Path = made.source) -> None:
-        npu_model(data, "npu", source, inputs=[], count=1, seed=0)
+        npu_model(data, "npu", source, boards.load("frdmmcxn947"), inputs=[], count=1, seed=0)
 
     with pytest.raises(OptionError, match="NXP's converter did not make it"):
         read(tiny.convnet())
@@ -80,7 +80,7 @@ def test_what_does_not_fit_the_npus_memory_is_refused(made: Pair) -> None:
     with pytest.raises(OptionError, match="RAM for the arena"):
         check_npu_sizes(type(npu)(b"", (), 1 << 20, npu.inputs, npu.exact, npu.silicon), boards.load("mimxrt700evk"))
     with pytest.raises(OptionError, match=r"no build with NXP's library is made for it.*frdmmcxn947"):
-        check_npu_sizes(npu, boards.load("mimxrt2660evk"))
+        made.npu("mimxrt2660evk")
 
 
 def test_it_is_for_platforms_that_have_the_library(made: Pair) -> None:

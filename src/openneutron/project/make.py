@@ -168,7 +168,7 @@ def _npu_model(
     else:
         program = compile(source, target=board.chip, converter=converter)
         data, where = program.tflite, f"{source} by NXP's converter"
-    made = npu_model(data, where, source, **samples)
+    made = npu_model(data, where, source, board, **samples)
     check_npu_sizes(made, board)
     return made
 

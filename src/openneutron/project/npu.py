@@ -4,7 +4,7 @@ Nothing here runs it: the expected outputs are those of the model it came from, 
 rounding that silicon is assumed to have.
 
 Example:
-    >>> npu = npu_model(data, "model_npu.tflite", Path("model.tflite"), count=2, seed=0, inputs=())
+    >>> npu = npu_model(data, "model_npu.tflite", Path("model.tflite"), load("frdmmcxn947"), count=2, seed=0, inputs=())
     >>> npu.operators, npu.arena_bytes
     (('Dequantize', 'Softmax'), 50176)
 """
@@ -20,6 +20,7 @@ import numpy as np
 
 from openneutron.board.arena import Step, arena_bytes
 from openneutron.board.rounding import EXACT, SILICON
+from openneutron.board.sdk import rules
 from openneutron.cli.board.subject import Subject, references
 from openneutron.errors import OptionError
 from openneutron.executorch.deliver.embed import word_array
@@ -71,8 +72,15 @@ class NpuModel:
         return len(self.data) + sum(align(array.nbytes) for array in arrays)
 
 
-def npu_model(data: bytes, where: str, source: Path, *, inputs: Sequence[Path], count: int, seed: int) -> NpuModel:
+def npu_model(
+    data: bytes, where: str, source: Path, board: Board, *, inputs: Sequence[Path], count: int, seed: int
+) -> NpuModel:
     """Read what NXP's converter made of the LiteRT model `source`; an `OptionError` says why it is something else."""
+    if board.npu_ram is None:
+        raise OptionError(
+            "no build with NXP's library is made for it", where=board.name,
+            hint=f"boards that have one: {', '.join(name for name in names() if load(name).npu_ram)}",
+        )  # fmt: skip
     if kind_of(data) != "tflite" or kind_of_file(source) != "tflite":
         raise OptionError(
             "a build with NXP's library is made of LiteRT files, before and after NXP's converter", where=where,
@@ -96,16 +104,12 @@ def npu_model(data: bytes, where: str, source: Path, *, inputs: Sequence[Path], 
     exact = _in_order(found[EXACT])
     silicon = _in_order(found[SILICON]) if SILICON in found else exact
     runs = tuple(tuple(np.ascontiguousarray(array) for array in one) for one in samples)
-    return NpuModel(data, resolver_methods(graph, where), suggested_arena(graph), runs, exact, silicon)
+    return NpuModel(data, resolver_methods(graph, where), suggested_arena(graph, board.chip), runs, exact, silicon)
 
 
 def check_npu_sizes(npu: NpuModel, board: Board) -> None:
     """Refuse what does not fit the board's regions; TensorFlow Lite Micro's and NXP's code come on top of it."""
-    if board.npu_ram is None:
-        raise OptionError(
-            "no build with NXP's library is made for it", where=board.name,
-            hint=f"boards that have one: {', '.join(name for name in names() if load(name).npu_ram)}",
-        )  # fmt: skip
+    assert board.npu_ram is not None  # npu_model() refuses such boards
     rows = [("RAM for the arena", npu.arena_bytes, board.npu_ram), ("flash", npu.flash_bytes, board.flash)]
     if board.npu_model is not None:
         rows.append(("RAM for the model", len(npu.data), board.npu_model))
@@ -130,10 +134,10 @@ def resolver_methods(graph: Graph, where: str) -> tuple[str, ...]:
     return tuple(methods)
 
 
-def suggested_arena(graph: Graph) -> int:
-    """Return kTensorArenaSize: TFLM's plan for the file, a twentieth more, in whole KiB."""
+def suggested_arena(graph: Graph, chip: str) -> int:
+    """Return kTensorArenaSize: TFLM's plan for the file on a chip, a twentieth more, in whole KiB."""
     steps = [_step(graph, index) for index in range(len(graph.operators))]
-    return -(-int(arena_bytes(graph, steps) * _SPARE) // _PAGE) * _PAGE
+    return -(-int(arena_bytes(graph, steps, rules(chip).interpreter_bytes) * _SPARE) // _PAGE) * _PAGE
 
 
 def npu_arrays(npu: NpuModel, title: str) -> dict[str, str]:
