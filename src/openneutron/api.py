@@ -33,6 +33,10 @@ _MORE = "give more calibration samples that look like real ones"
 _HELPS = {"int8": f"{_MORE}, or try --activations int16", "int16": _MORE}
 
 
+# What is said of a program after it is compiled, and changes nothing of it.
+_BESIDE = ("flash_bytes", "duty", "battery")
+
+
 def compile(
     source: Any,
     example_inputs: Sequence[Any] | None = None,
@@ -78,7 +82,8 @@ def compile(
         stage("compiling in a sandbox")
         limits = Limits() if isolated is True else isolated
         return compile_in_sandbox(source, limits, given, sizes=sizes, calibration=calibration, name=name)
-    trust, flash = given.pop("trust", False), given.pop("flash_bytes", None)
+    trust, beside = given.pop("trust", False), {name: given.pop(name, None) for name in _BESIDE}
+    _check_beside(beside)
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
         source, example_inputs, calibration, name = _load_exported(source, trust, example_inputs, calibration, name)
     elif trust:
@@ -97,19 +102,32 @@ def compile(
         program = _compile_torch(
             source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
         )
-        return _with_notes(program, notes, flash)
+        return _with_notes(program, notes, beside)
     activations = given.pop("activations", Options.activations) if calibration is not None else Options.activations
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
     if example_inputs is not None or train is not None:
         raise OptionError("example_inputs and train are for PyTorch models", hint="a LiteRT file brings its shapes")
-    return _with_notes(_compile_litert(source, name, stage, given, calibration, activations), (), flash)
+    return _with_notes(_compile_litert(source, name, stage, given, calibration, activations), (), beside)
 
 
-def _with_notes(program: Program, notes: tuple[str, ...], flash: int | None) -> Program:
-    """Add an importer's notes and the size of the board's flash to the program's report."""
-    report = replace(program.report, notes=(*program.report.notes, *notes), flash_bytes=flash or 0)
+def _check_beside(beside: Mapping[str, Any]) -> None:
+    """Raise an `OptionError` for a duty or battery that cannot be read, before anything is compiled."""
+    if beside["duty"] or beside["battery"]:
+        from openneutron.board.energy import with_energy
+        from openneutron.report.model import Report
+
+        with_energy(Report(), beside["duty"] or "", beside["battery"] or "")
+
+
+def _with_notes(program: Program, notes: tuple[str, ...], beside: Mapping[str, Any]) -> Program:
+    """Add an importer's notes, the size of the board's flash and the energy to the program's report."""
+    report = replace(program.report, notes=(*program.report.notes, *notes), flash_bytes=beside["flash_bytes"] or 0)
+    if beside["duty"]:
+        from openneutron.board.energy import with_energy
+
+        report = with_energy(report, beside["duty"], beside["battery"] or "")
     return replace(program, report=report)
 
 

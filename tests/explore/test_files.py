@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import openneutron as on
+from openneutron.cli.inputs.blocks import blocks_of_file
 from openneutron.errors import FormatError
 from openneutron.explore.drawing import CPU, NPU
 from openneutron.explore.files import ONLY_HEADER, drawings_of
@@ -41,9 +42,9 @@ def test_of_nxps_microcode_only_the_header_is_shown() -> None:
     assert next(node for node in main.nodes if node.graphs).graphs == (graph.id,)
 
 
-def test_microcode_alone_and_damaged_files(tmp_path: object) -> None:
-    program = on.compile(tiny.convnet(), dump_intermediates=True)
-    block = next(data for name, data in program.intermediates.items() if name.endswith("microcode.bin"))
-    assert [one.id for one in drawings_of(bytes(block), "microcode.bin")] == ["NeutronGraph 0"]
+def test_microcode_alone_and_damaged_files() -> None:
+    program = on.compile(tiny.convnet())
+    (block,) = blocks_of_file(program.tflite, "out.tflite")
+    assert [one.id for one in drawings_of(block.microcode, "microcode.bin")] == ["NeutronGraph 0"]
     with pytest.raises(FormatError, match=r"cut\.tflite"):
         drawings_of(program.tflite[: len(program.tflite) // 2], "cut.tflite")

@@ -9,6 +9,7 @@ from openneutron.board.interval import interval
 from openneutron.report.model import CpuTime, Stock, Totals, Whole
 
 _LISTS = ("left", "notes", "cpu")
+_TEXTS = ("sdk",)
 _LARGEST = ("scratch_bytes", "prefetch_bytes")
 
 
@@ -23,7 +24,7 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
     """
     if not any(stock.operators_total for stock in stocks):
         return Stock()
-    numbers = [field.name for field in fields(Stock) if field.name not in (*_LISTS, *_LARGEST)]
+    numbers = [field.name for field in fields(Stock) if field.name not in (*_LISTS, *_TEXTS, *_LARGEST)]
     summed = Stock(
         **{name: sum(getattr(stock, name) for stock in stocks) for name in numbers},
         **{name: max(getattr(stock, name) for stock in stocks) for name in _LARGEST},
@@ -34,6 +35,7 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
     low, high = interval(around, unexercised=1.0)
     return replace(
         summed,
+        sdk=next(stock.sdk for stock in stocks if stock.operators_total),
         arena_bytes=whole.arena_bytes + temporary,
         milliseconds=summed.milliseconds + around,
         milliseconds_low=summed.milliseconds_low + low,

@@ -51,6 +51,7 @@ COMMANDS = {
     "certify": ("certify.certify_file", "Prove a schedule again, independently."),
     "extract-payload": ("extract_payload.extract_payload", "Take a delegate's payload out, as bytes or C."),
     "merge-kernels": ("merge_kernels.merge_kernels", "Merge the kernel selections of several models."),
+    "project": ("project.make_project", "Write a project for a board, ready to build."),
     "targets": ("targets.list_targets", "List the chips."),
     "ops": ("ops.list_operators", "List the operators and their limits."),
     "zoo": ("zoo.list_models", "List the models that come along."),

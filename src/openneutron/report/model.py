@@ -242,15 +242,36 @@ class CpuTime:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """What a board takes for one inference every so often, from its currents and NXP's converter's estimated time.
+
+    Millijoules of one inference, milliamperes in the mean, and the days that a battery lasts (0 without one), each with an
+    interval; `sources` says where each current comes from. `unknown` says why there is none of it, "" if there is.
+    """
+
+    millijoules: float = 0.0
+    millijoules_low: float = 0.0
+    millijoules_high: float = 0.0
+    milliamperes: float = 0.0
+    days: float = 0.0
+    days_low: float = 0.0
+    days_high: float = 0.0
+    sources: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
 class Stock:
     """The result of NXP's converter and runtime for the same graph today: memory by their rules, estimated times.
 
     `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch it is ExecuTorch's planned memory
     plus the largest delegate's use of the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` in addition.
     `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU, `cpu` how
-    long each takes there.
+    long each takes there. `sdk` is the version of NXP's converter whose rules these are, `kernel_bytes` are kernels in the file
+    (on chips whose NPU has its own controller).
     """
 
+    sdk: str = ""
     operators_total: int = 0
     operators_converted: int = 0
     graphs: int = 0
@@ -260,6 +281,7 @@ class Stock:
     prefetch_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0
+    kernel_bytes: int = 0
     cpu_constant_bytes: int = 0
     cycles: int = 0
     milliseconds: float = 0.0
@@ -358,6 +380,7 @@ class Report:
     totals: Totals = field(default_factory=Totals)
     whole: Whole = field(default_factory=Whole)
     stock: Stock = field(default_factory=Stock)
+    energy: Energy = field(default_factory=Energy)
     nodes: tuple[NodeVerdict, ...] = ()
     operators: tuple[Operator, ...] = ()
     kernels: tuple[Kernel, ...] = ()

@@ -43,6 +43,25 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Power:
+    """Currents of a chip at a voltage, running an inference and asleep between two; each source says if it is assumed."""
+
+    volts: float
+    active_milliamperes: float
+    active_source: str
+    sleep_milliamperes: float
+    sleep_source: str
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """A sentence for each current."""
+        return (
+            f"running: {self.active_milliamperes:g} mA ({self.active_source})",
+            f"asleep: {self.sleep_milliamperes:g} mA ({self.sleep_source})",
+        )
+
+
+@dataclass(frozen=True)
 class Target:
     """The capabilities of a chip; the TOML files give the source of each figure."""
 
@@ -64,6 +83,7 @@ class Target:
     tcm_banks: int
     alignment: int
     cost: Cost
+    power: Power | None = None  # None: no currents are public
     processor: bool = False  # a CPU without an NPU: its kernels are loops, `units` and `length` their blocks
 
     @property
@@ -146,4 +166,5 @@ def load(name: str) -> Target:
 def of_table(table: dict[str, Any]) -> Target:
     """Return the target that a TOML table describes."""
     named_so = {"name": table["name"], "description": table["description"]}
-    return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]))
+    power = Power(**table["power"]) if "power" in table else None
+    return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]), power=power)

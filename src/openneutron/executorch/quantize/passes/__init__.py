@@ -36,6 +36,7 @@ from openneutron.executorch.quantize.passes.replace.replace_additive_mask import
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
+from openneutron.executorch.quantize.passes.replace.replace_low_padding import replace_low_padding
 from openneutron.executorch.quantize.passes.replace.replace_mask import replace_mask
 from openneutron.executorch.quantize.passes.replace.replace_masked_fill import (
     replace_large_masked_fill,
@@ -60,6 +61,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,  # attention masks are often sliced from larger ones
     replace_additive_mask,
     decompose_attention,
+    replace_low_padding,
     replace_masked_fill,
     # Masks of these three that a check restored, because the scores are too large, get a form for scores of any size.
     replace_large_additive_mask,

@@ -1,0 +1,136 @@
+"""Make a project from a model: compile it where it is not compiled yet, check its sizes, collect its files.
+
+Example:
+    >>> project = make("model.tflite", platform="cmake", board="cortex-m33")
+    >>> project.files["README.md"][:7]
+    b'# model'
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openneutron.cli.inputs.loading import compile_source
+from openneutron.compiler import kernels
+from openneutron.errors import OptionError
+from openneutron.executorch.deliver.embed import Border
+from openneutron.files import kind_of, read_file
+from openneutron.microcode.graph_op import CUSTOM_CODE
+from openneutron.program import Program
+from openneutron.project import boards
+from openneutron.project.cmake import cmake_files
+from openneutron.project.content import Content, make_content
+from openneutron.project.open_model import open_model
+from openneutron.project.samples import Array
+from openneutron.project.sizes import Sizes, check_sizes
+from openneutron.project.write import check_folder, write_files
+
+# The kernels' loops on a core are those of this target, whatever chip the core is in.
+CORE_TARGET = "cortex_m33"
+PLATFORMS: dict[str, Callable[[Content], dict[str, bytes]]] = {"cmake": cmake_files}
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's files by path, what it is for, and the memory it takes."""
+
+    files: dict[str, bytes]
+    title: str
+    platform: str
+    board: boards.Board
+    sizes: Sizes
+    samples: int
+    reference: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write` returns: the project, and the paths of its files."""
+
+    project: Project
+    files: list[Path]
+
+
+def make(
+    model: str | os.PathLike[str] | Program,
+    *,
+    platform: str,
+    board: str,
+    inputs: Sequence[Path] = (),
+    samples: int = 2,
+    seed: int = 0,
+    sizes: Sequence[str] = (),
+    calibration: str = "",
+    trust: bool = False,
+    command: str = "",
+    progress: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Project:
+    """Return a project for a board: `model` is a compiled .tflite or .pte, a `Program`, or whatever can be compiled.
+
+    `platform` is a key of `PLATFORMS`. `inputs` are files with one sample each; without them there are `samples` random ones.
+    `sizes`, `calibration`, `trust` and `options` are those of a compile.
+
+    Example:
+        >>> make(program, platform="cmake", board="cortex-m55").sizes.ram_bytes
+    """
+    stage = progress or (lambda text: None)
+    if platform not in PLATFORMS:
+        raise OptionError(f"unknown platform {platform!r}", hint=f"--for {' | '.join(PLATFORMS)}")
+    found = boards.load(board)
+    kernels.rules()  # kernels declare their parameters when their files are imported
+    data, title = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
+    stage("computing the expected outputs")
+    open_part = open_model(data, title)
+    given = [_sample(path, open_part.border) for path in inputs]
+    content = make_content(open_part, found, given, title=title, command=command, count=samples, seed=seed)
+    check_sizes(content.sizes, found)
+    return Project(
+        PLATFORMS[platform](content), title, platform, found, content.sizes, len(content.samples), content.reference
+    )
+
+
+def write(
+    model: str | os.PathLike[str] | Program, folder: str | os.PathLike[str], *, force: bool = False, **options: Any
+) -> Written:
+    """Make a project and write it into a folder, which appears complete or not at all; `options` are those of `make`."""
+    target = Path(folder)
+    check_folder(target, force=force)
+    project = make(model, **options)
+    return Written(project, write_files(project.files, target, force=force))
+
+
+def _compiled(
+    model: str | os.PathLike[str] | Program,
+    stage: Callable[[str], None],
+    loading: dict[str, Any],
+    options: dict[str, Any],
+) -> tuple[bytes, str]:
+    """The bytes of the compiled file, and what the model is called."""
+    if isinstance(model, Program):
+        return model.data, model.report.source or "model"
+    text = os.fspath(model)
+    title = Path(text).name if Path(text).suffix else text
+    if Path(text).is_file():
+        data = read_file(text)
+        if kind_of(data) == "pte" or (kind_of(data) == "tflite" and CUSTOM_CODE.encode() in data):
+            if options:
+                raise OptionError(f"{', '.join(options)}: it is compiled already", where=text, hint="leave options out")
+            return data, title
+    if not text.endswith(".tflite"):
+        options = {"int8_io": True, **options}
+    program, _ = compile_source(text, stage, **loading, **{"target": CORE_TARGET, **options})
+    return program.data, title
+
+
+def _sample(path: Path, border: Border) -> list[Array]:
+    """One sample of a file, in the order of the model's inputs."""
+    from openneutron.analyze.data.arrays import read_arrays
+    from openneutron.cli.extract_payload import arrays_in_order
+
+    return arrays_in_order(read_arrays(path), border.inputs, str(path))
