@@ -16,7 +16,7 @@ DECODE ?= block
 # yes: the image compares the payload's checksum before it runs the model. In the flash of the image itself it may be left out.
 CHECKSUM ?= yes
 # yes: without the cycle model, the sentences of errors (their numbers stay) and, for a model whose constants are plain, the
-# decoders of coded ones (runtime/firmware/features.h).
+# decoders of coded ones (runtime/firmware/nd_features.h).
 LEAN ?= no
 # The application; it includes the model's header.
 MAIN ?= $(RUNTIME)/cortex_m33/main.c

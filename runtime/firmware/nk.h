@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "features.h"
+#include "nd_features.h"
 #include "generated/microcode.h"
 #include "neutron.h"
 #include "neutron_errors.h"

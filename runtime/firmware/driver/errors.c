@@ -1,4 +1,4 @@
-#include "features.h"
+#include "nd_features.h"
 #include "neutron_errors.h"
 
 typedef struct {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "features.h"
+#include "nd_features.h"
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(NEUTRON_NO_THREADS)
 #define ND_THREADS 1

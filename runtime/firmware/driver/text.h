@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "features.h"
+#include "nd_features.h"
 
 typedef struct {
     char *text;
