@@ -37,6 +37,7 @@ COMMANDS = {
     "run": ("run.run_file", "Run a compiled file on this machine."),
     "report": ("report.write_report", "Write one HTML file about a model."),
     "studio": ("studio.open_studio", "Open a page in the browser that does all of this."),
+    "explore": ("explore.explore_model", "Open a graph in Google's Model Explorer."),
     "profile": ("profile.profile_file", "Show what each kernel of a file costs."),
     "verify": ("verify.verify_file", "Compare every layer with LiteRT's reference."),
     "evaluate": ("evaluate.evaluate_model", "Measure accuracy: float, quantized, compiled."),
