@@ -14,13 +14,51 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-_GIRLS: Final = "Anna Clara Emma Ida Lena Lily Maja Mia Nora Rosa Tina Vera".split()
-_BOYS: Final = "Ben Carl Emil Finn Jan Karl Leo Max Noah Otto Paul Tom".split()
-_ANIMALS: Final = "bear bird cat dog duck fox frog goat hen horse mouse owl pig rabbit sheep turtle".split()
+_GIRLS: Final = ["Anna", "Clara", "Emma", "Ida", "Lena", "Lily", "Maja", "Mia", "Nora", "Rosa", "Tina", "Vera"]
+_BOYS: Final = ["Ben", "Carl", "Emil", "Finn", "Jan", "Karl", "Leo", "Max", "Noah", "Otto", "Paul", "Tom"]
+_ANIMALS: Final = [
+    "bear",
+    "bird",
+    "cat",
+    "dog",
+    "duck",
+    "fox",
+    "frog",
+    "goat",
+    "hen",
+    "horse",
+    "mouse",
+    "owl",
+    "pig",
+    "rabbit",
+    "sheep",
+    "turtle",
+]
 _PLACES: Final = ["garden", "forest", "park", "barn", "meadow", "old house", "valley", "big field"]
 _ADJECTIVES: Final = ["little", "big", "red", "blue", "green", "shiny", "old", "new", "soft", "round", "yellow", "tiny"]
-_THINGS: Final = ["ball", "boat", "book", "box", "cake", "cup", "drum", "hat", "kite", "lamp", "ring", "shell", "stone", "toy"]
-_WEATHER: Final = ["The sun was warm", "It was a cold day", "It had rained all night", "The sky was blue", "The wind was strong"]
+_THINGS: Final = [
+    "ball",
+    "boat",
+    "book",
+    "box",
+    "cake",
+    "cup",
+    "drum",
+    "hat",
+    "kite",
+    "lamp",
+    "ring",
+    "shell",
+    "stone",
+    "toy",
+]
+_WEATHER: Final = [
+    "The sun was warm",
+    "It was a cold day",
+    "It had rained all night",
+    "The sky was blue",
+    "The wind was strong",
+]
 _FOODS: Final = ["an apple", "some bread", "a pear", "some soup", "a cookie", "some milk", "a carrot"]
 
 _OPENINGS: Final = (
@@ -37,15 +75,30 @@ _FINDS: Final = (
     "{He} looked under a bush and saw a {thing}. It was the best {noun} {he} had ever seen.",
 )
 _TROUBLES: Final = (
-    'Then a {friend} came and took the {noun}. "Please give it back," said {hero}. The {friend} said no and ran away. {hero} was sad and began to cry.',
+    (
+        'Then a {friend} came and took the {noun}. "Please give it back," said {hero}. The {friend} said no and '
+        'ran away. {hero} was sad and began to cry.'
+    ),
     "But the {noun} fell into the water. {hero} could not reach it. {He} looked at the {friend} and asked for help.",
-    'A {friend} sat there and looked sad. "Why are you sad?" asked {hero}. "I lost my {noun}," said the {friend}. "I can help you," said {hero}.',
-    "Suddenly the wind blew and the {noun} was gone. {hero} looked for it everywhere. {He} asked the {friend}, but the {friend} had not seen the {noun}.",
-    'The {friend} was hungry. {hero} had {food}. "Do you want {food}?" {he} asked. "Yes, please," said the {friend}, and they ate it together.',
+    (
+        'A {friend} sat there and looked sad. "Why are you sad?" asked {hero}. "I lost my {noun}," said the '
+        '{friend}. "I can help you," said {hero}.'
+    ),
+    (
+        "Suddenly the wind blew and the {noun} was gone. {hero} looked for it everywhere. {He} asked the {friend},"
+        " but the {friend} had not seen the {noun}."
+    ),
+    (
+        'The {friend} was hungry. {hero} had {food}. "Do you want {food}?" {he} asked. "Yes, please," said the '
+        '{friend}, and they ate it together.'
+    ),
 )  # fmt: skip
 _HELPS: Final = (
     "The {friend} jumped up and got the {noun}. {hero} was so happy that {he} gave the {friend} a big hug.",
-    'After a while the {friend} came back. "I am sorry," it said and gave the {noun} to {hero}. {hero} smiled. "We can share it," {he} said.',
+    (
+        'After a while the {friend} came back. "I am sorry," it said and gave the {noun} to {hero}. {hero} smiled.'
+        ' "We can share it," {he} said.'
+    ),
     "They looked in the {place} together. At last they found the {noun} behind a big stone. They were very glad.",
     "{His} {parent} heard it and came. {Parent} knew what to do. Soon {hero} had the {noun} in {his} hands again.",
 )
@@ -71,11 +124,24 @@ _FREE: Final[Mapping[str, Sequence[str]]] = {
     "animal": _ANIMALS,
     "food": _FOODS,
     "object": [*_THINGS, "chair", "door", "flower", "leaf", "star", "table", "tree", "wall"],
-    "moved": "came danced flew hopped hurried jumped ran rolled sang sat slept walked".split(),
-    "looked": "laughed looked nodded pointed smiled stared".split(),
-    "felt": "called clapped sang waited waved whispered".split(),
-    "how": "alone away fast gently loudly quickly quietly slowly softly together".split(),
-    "where": "above around before behind beside near over under".split(),
+    "moved": [
+        "came",
+        "danced",
+        "flew",
+        "hopped",
+        "hurried",
+        "jumped",
+        "ran",
+        "rolled",
+        "sang",
+        "sat",
+        "slept",
+        "walked",
+    ],
+    "looked": ["laughed", "looked", "nodded", "pointed", "smiled", "stared"],
+    "felt": ["called", "clapped", "sang", "waited", "waved", "whispered"],
+    "how": ["alone", "away", "fast", "gently", "loudly", "quickly", "quietly", "slowly", "softly", "together"],
+    "where": ["above", "around", "before", "behind", "beside", "near", "over", "under"],
 }
 
 

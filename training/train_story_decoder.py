@@ -70,7 +70,9 @@ def train(model: StoryDecoder, source: Iterator[torch.Tensor], steps: int, secon
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 50 == 0:
-            print(f"step {step}: perplexity {math.exp(loss.item()):.3f}, {time.process_time() - began:.0f} s", flush=True)
+            print(
+                f"step {step}: perplexity {math.exp(loss.item()):.3f}, {time.process_time() - began:.0f} s", flush=True
+            )
 
 
 def main() -> int:

@@ -1,7 +1,8 @@
 """A vocabulary of pieces of bytes: text to token numbers and back, and its plain file.
 
-Text begins as single bytes. Of all neighbouring pairs that together are a piece, the one with the lowest number is joined, until
-no pair is left; so the order of the pieces is the order in which training found them. Every byte is a piece, and no text is unknown.
+Text begins as single bytes. Of all neighbouring pairs that together are a piece, the one with the lowest number is joined,
+until no pair is left; so the order of the pieces is the order in which training found them. Every byte is a piece, and no
+text is unknown.
 
 Example:
     >>> vocabulary = Vocabulary.read("stories.json")

@@ -64,7 +64,11 @@ class Attention(nn.Module):
         self.register_buffer("values", empty.clone(), persistent=False)
 
     def forward(
-        self, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], mask: torch.Tensor, positions: torch.Tensor | None
+        self,
+        x: torch.Tensor,
+        turn: tuple[torch.Tensor, torch.Tensor],
+        mask: torch.Tensor,
+        positions: torch.Tensor | None,
     ) -> torch.Tensor:
         shape, (batch, count, _) = self.shape, x.shape
         query = _rotate(self.query(x).view(batch, count, shape.heads, shape.head_width).transpose(1, 2), turn)
@@ -93,7 +97,11 @@ class Block(nn.Module):
         self.down = nn.Linear(shape.inner, shape.width, bias=False)
 
     def forward(
-        self, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], mask: torch.Tensor, positions: torch.Tensor | None
+        self,
+        x: torch.Tensor,
+        turn: tuple[torch.Tensor, torch.Tensor],
+        mask: torch.Tensor,
+        positions: torch.Tensor | None,
     ) -> torch.Tensor:
         x = x + self.attention(self.attention_norm(x), turn, mask, positions)
         inner = self.inner_norm(x)
@@ -175,7 +183,7 @@ def load() -> ZooModel:
     load_weights(model, packaged("weights", "story_decoder.npz"))
     return ZooModel(
         name="story_decoder",
-        description="Llama-shaped decoder of 261,000 parameters with its cache, one token a call; trained on stories of a grammar",
+        description="Llama-shaped decoder with its cache, 261,000 parameters, one token a call; trained on stories",
         model=model,
         example_inputs=steps([BOS])[0],
         calibration=[step for row in sequences("calibration") for step in steps(row)],
