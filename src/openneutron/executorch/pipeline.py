@@ -16,6 +16,7 @@ from torch.fx import GraphModule
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.capture.checks import check_model, check_scales
+from openneutron.executorch.capture.decoder_facts import decoder_constants, with_given
 from openneutron.executorch.capture.export import (
     Inputs,
     check_program,
@@ -90,11 +91,13 @@ def compile_module(
     dump_kernel_selection_code: bool = False,
     dump_intermediates: bool = False,
     structure: InputStructure | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `Options`'.
 
     `structure` says how the arguments that users give hold the inputs, where these are not tensors by position.
+    `constant_methods` are numbers by the name of the method that gives them.
 
     With `int8_io` the program takes and gives INT8: its border quantizes nothing. An exported program that is still in
     float is quantized when there is calibration data.
@@ -105,7 +108,7 @@ def compile_module(
     built = build(
         source, example_inputs, calibration=calibration, progress=progress, name=name,
         channels_last=channels_last, int8_io=int8_io, dump_kernel_selection_code=dump_kernel_selection_code,
-        dump_intermediates=dump_intermediates, **options,
+        dump_intermediates=dump_intermediates, constant_methods=constant_methods, **options,
     )  # fmt: skip
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
     dumps: dict[str, bytes | str] = {}
@@ -166,6 +169,7 @@ def build(
     recipe: str = "neutron",
     placement: str = "all",
     train: Any = None,
+    constant_methods: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Built:
     """Compile as `compile_module` does, and return the quantized module and each partition too.
@@ -185,7 +189,10 @@ def build(
     source, chosen, notes = with_plain_weights(source, chosen)
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
-    deliver = _Delivery(spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__)
+    deliver = _Delivery(
+        spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__,
+        with_given({}, constant_methods),
+    )  # fmt: skip
     if isinstance(source, ExportedProgram) and not calibration:
         return deliver.finish(deliver(source, session))
     if train is not None:
@@ -222,6 +229,7 @@ class _Delivery:
     int8_io: bool
     metric: str
     source: str
+    constants: Mapping[str, Any]
 
     def __call__(
         self,
@@ -236,7 +244,7 @@ class _Delivery:
         check_scales(program)
         lowered = lower_program(
             program, self.spec, self.stages, int8_io=self.int8_io, engines=self.engines, placement=self.placement,
-            session=session,
+            session=session, constants=with_given(decoder_constants(program), self.constants),
         )  # fmt: skip
         compared: tuple[OutputAccuracy, ...] = ()
         warnings: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from openneutron.language.vocabulary import BOS, Vocabulary
+from openneutron.language.vocabulary import BOS, EOS, Vocabulary
 from openneutron.zoo._model import ZooModel
 from openneutron.zoo._store import load_weights, packaged, read_arrays
 
@@ -188,4 +188,6 @@ def load() -> ZooModel:
         example_inputs=steps([BOS])[0],
         calibration=[step for row in sequences("calibration") for step in steps(row)],
         trained=True,
+        test_tokens=lambda: sequences("test"),
+        constants={"get_bos_id": BOS, "get_eos_ids": [EOS]},
     )
