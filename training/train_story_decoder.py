@@ -1,6 +1,6 @@
 """Train the story decoder on stories of `stories.py` and write what the zoo ships: weights, vocabulary and token sequences.
 
-    python training/train_story_decoder.py      # the committed weights; about ten minutes on one core
+    python training/train_story_decoder.py      # the committed weights; four minutes on one core
 
 Training never sees the test stories: they are of another seed. The perplexity printed is that of the file written, read back.
 """
@@ -78,7 +78,7 @@ def train(model: StoryDecoder, source: Iterator[torch.Tensor], steps: int, secon
 def main() -> int:
     """Train and write the three files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=math.inf, help="end the schedule after so much processor time")
     arguments = parser.parse_args()
     torch.manual_seed(TRAIN_SEED)

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -35,7 +36,7 @@ from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
 from openneutron.executorch.quality.goals import Measure, measure_parts
-from openneutron.executorch.quality.improve import Wish, given_choices, improve, quantization_file
+from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.accuracy import (
     GOOD,
@@ -207,7 +208,9 @@ def build(
     made = quantize(
         source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
         bodies=session.bodies if engines.neutron else None,
+        choose=partial(_first_choices, wish=wish, options=options, wide=_may_be_wide(engines, spec)),
     )  # fmt: skip
+    chosen = made.choices
     built = deliver(made.program, session, made.module, made, (*notes, *_mode_note(source, train)))
     if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
         with stages("looking for better choices"):
@@ -215,6 +218,16 @@ def build(
                 built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options
             )
     return deliver.finish(built, source, made.samples)
+
+
+def _may_be_wide(engines: Engines, spec: Options) -> bool:
+    return engines.neutron and spec.converter == "open" and not engines.cortex_m
+
+
+def _first_choices(
+    exported: ExportedProgram, chosen: Choices, *, wish: Wish, options: Mapping[str, Any], wide: bool
+) -> Choices:
+    return first_choices(exported, chosen, wish, given_choices(options)) if wide else chosen
 
 
 @dataclass(frozen=True)
@@ -329,7 +342,7 @@ def _improve(
     with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):
         found = improve(
             built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options), labels=made.labels,
-            wide=deliver.spec.converter == "open" and not engines.cortex_m,
+            wide=_may_be_wide(engines, deliver.spec), free=not decoder_constants(made.exported),
             stage=deliver.stages.progress or (lambda text: None),
         )  # fmt: skip
     report = dataclasses.replace(
@@ -352,7 +365,7 @@ def delivered_accuracy(
         return made.compare(metric), ("accuracy is that of the PT2E module: the program itself takes and gives INT8",)
     try:
         runner = runner_of(pte, "the program")
-        found = run_all(runner.run, made.samples)
+        found = run_all(runner.run, made.samples, len(made.samples))
         return compare_outputs(made.wanted, found, made.labels, metric=metric), ()
     except OpenNeutronError as error:
         return made.compare(metric), (

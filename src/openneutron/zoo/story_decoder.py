@@ -79,8 +79,11 @@ class Attention(nn.Module):
             value = self.values.index_copy_(2, positions, value)
         repeats = shape.heads // shape.shared_heads
         key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
-        scores = query @ key.transpose(2, 3) / math.sqrt(shape.head_width) + mask
-        found = torch.softmax(scores, -1) @ value
+        if positions is None:
+            found = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        else:
+            scores = query @ key.transpose(2, 3) / math.sqrt(shape.head_width) + mask
+            found = torch.softmax(scores, -1) @ value
         result: torch.Tensor = self.result(found.transpose(1, 2).reshape(batch, count, shape.width))
         return result
 

@@ -31,9 +31,7 @@ def decoder_constants(program: ExportedProgram) -> dict[str, Any]:
     inputs = [value_of(node) for node in _user_inputs(program)]
     if len(inputs) != 2 or any(one is None or one.dtype not in _INTEGERS for one in inputs):
         return {}
-    if not program.graph_signature.buffers_to_mutate:
-        return {}
-    contexts = [size for node in program.graph.nodes if (size := _rows(node))]
+    contexts = [size for node in program.graph.nodes if (size := _rows(node))] if _keeps_state(program) else []
     vocabulary = _last_size(program)
     if not contexts or not vocabulary:
         return {}
@@ -54,6 +52,15 @@ def with_given(found: Mapping[str, Any], given: Mapping[str, Any] | None) -> dic
         if not all(isinstance(one, (bool, int, float)) for one in (value if several else [value])):  # type: ignore[union-attr]
             raise OptionError(f"constant method {name} gives {value!r}", hint="give a number, or a list of numbers")
     return {**found, **{name: list(one) if isinstance(one, tuple) else one for name, one in (given or {}).items()}}
+
+
+def _keeps_state(program: ExportedProgram) -> bool:
+    """Return whether the program changes buffers: by its signature, or in place where it is not functional yet."""
+    return bool(program.graph_signature.buffers_to_mutate) or any(
+        operator_name(node).split(".")[1].endswith("_")
+        for node in program.graph.nodes
+        if operator_name(node) in _UPDATES | _COPIES
+    )
 
 
 def _user_inputs(program: ExportedProgram) -> Sequence[Node]:

@@ -5,7 +5,9 @@ take 3 % of the sum, and add what happens to be in these rows.
 
 Before:  y = softmax(scores * keep + …) @ v            keep is 0 for forbidden positions
 After:   p = softmax(scores * keep + …) * keep
-         y = (p @ v) * (2 - sum(p))                     1 / s is 2 - s up to (1 - s)²
+         y = (p @ v) * (2 - n * mean(p))                for n positions: 1 / s is 2 - s up to (1 - s)²
+
+The mean has a 16-bit kernel, the sum has none.
 
 In float the sum is 1, and nothing changes.
 """
@@ -43,7 +45,9 @@ def mask_probabilities(model: GraphModule, is_wide: Callable[[Node], bool]) -> i
         first = products[0]
         call = Insert(model, first)
         kept = call(_aten.mul.Tensor, node, keep)
-        factor = call(_aten.rsub.Scalar, call(_aten.sum.dim_IntList, kept, [-1], True), 2.0)
+        mean = call(_aten.mean.dim, kept, [-1], True)
+        total = call(_aten.mul.Tensor, mean, float(value_of(node).shape[-1]))
+        factor = call(_aten.rsub.Scalar, total, 2.0)
         for product in products:
             call = Insert(model, product)
             made = call(_aten.mul.Tensor, call(product.target, kept, product.args[1]), factor)

@@ -1,10 +1,10 @@
-"""RefineRoots: reciprocal square roots in 16 bits, from a table of 8 bits and two steps of Newton's method.
+"""RefineRoots: squares and reciprocal square roots in 16 bits, from a table of 8 bits and two steps of Newton's method.
 
 LiteRT has no 16-bit kernel for them. A norm divides by the root of a mean of squares whose range spans several powers of ten,
 so that most of its values share a few of 256 steps.
 
-Before:  y = rsqrt(v)                   z = div(x, sqrt(v))
-After:   h = v / 2; y = rsqrt(v)        z = mul(x, rsqrt(v)), rewritten in the same way
+Before:  y = rsqrt(v)                   z = div(x, sqrt(v))                           s = pow(x, 2)
+After:   h = v / 2; y = rsqrt(v)        z = mul(x, rsqrt(v)), in the same way         s = mul(x, x)
          y = y * (1.5 - h * y * y)      twice
 
 A relative error e of the start becomes 1.5 e²: of the 30 % that a value of one step of 256 has at most, 2 % remain, of 10 %
@@ -28,14 +28,15 @@ _ROOTS: Final = frozenset({"aten.sqrt.default", "aten.sqrt_.default"})
 _DIVISIONS: Final = frozenset({"aten.div.Tensor", "aten.div_.Tensor"})
 _RECIPROCALS: Final = frozenset({"aten.reciprocal.default", "aten.reciprocal_.default"})
 _RECIPROCAL_ROOTS: Final = frozenset({"aten.rsqrt.default", "aten.rsqrt_.default"})
+_POWER: Final = "aten.pow.Tensor_Scalar"
 _aten = torch.ops.aten
 
 
 def refine_roots(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
-    """Rewrite in place the roots that `is_wide` chooses; returns the number of changed nodes."""
+    """Rewrite in place the nodes that `is_wide` chooses; returns the number of changed nodes."""
     count = 0
     for node in list(model.graph.nodes):
-        made = _reciprocal_root(node) if is_wide(node) else None
+        made = _written_out(node) if is_wide(node) else None
         if made is not None:
             node.replace_all_uses_with(made)
             model.graph.erase_node(node)
@@ -43,12 +44,14 @@ def refine_roots(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
     return count
 
 
-def _reciprocal_root(node: Node) -> Node | None:
-    """Insert the operators of a reciprocal square root, or of a division by a root, and return their result."""
+def _written_out(node: Node) -> Node | None:
+    """Insert the operators of a square, a reciprocal square root or a division by a root, and return their result."""
     name, call = operator_name(node), Insert(node.graph.owning_module, node)
     if name in _RECIPROCAL_ROOTS:
         return _refined(call, node.args[0])
-    if name == "aten.pow.Tensor_Scalar" and node.args[1] == -0.5:
+    if name == "aten.square.default" or (name == _POWER and node.args[1] == 2):
+        return call(_aten.mul.Tensor, node.args[0], node.args[0])
+    if name == _POWER and node.args[1] == -0.5:
         return _refined(call, node.args[0])
     if name in _RECIPROCALS and operator_name(node.args[0]) in _ROOTS:
         return _refined(call, node.args[0].args[0])
