@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from openneutron.project.content import Content, make_content
 from openneutron.project.mcuxpresso import mcuxpresso_files
 from openneutron.project.npu import NpuModel, check_npu_sizes, npu_model
 from openneutron.project.open_model import open_model
-from openneutron.project.samples import Array
+from openneutron.project.samples import Array, agrees_with_litert
 from openneutron.project.sizes import Sizes, check_sizes
 from openneutron.project.write import check_folder, write_files
 from openneutron.project.zephyr import zephyr_files
@@ -100,7 +100,7 @@ def make(
     if npu is not None or converter != "open":
         stage("reading what NXP's converter made")
         npu_part = _npu_model(model, npu, converter, platform, found, inputs=inputs, count=samples, seed=seed)
-    data, title = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
+    data, title, source = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
     stage("computing the expected outputs")
     open_part = open_model(data, title)
     given = [_sample(path, open_part.border) for path in inputs]
@@ -108,6 +108,8 @@ def make(
         open_part, found, given, title=title, command=command, npu=npu_part, count=samples, seed=seed
     )
     check_sizes(content.sizes, found)
+    if source is not None and agrees_with_litert(read_file(source), str(source), open_part.border, content.samples):
+        content = replace(content, reference="LiteRT's reference kernels, and this machine's simulator")
     return Project(
         PLATFORMS[platform](content), title, platform, found, content.sizes, len(content.samples), content.reference,
         notes=_NOT_BUILT if platform != "cmake" else (),
@@ -129,10 +131,10 @@ def _compiled(
     stage: Callable[[str], None],
     loading: dict[str, Any],
     options: dict[str, Any],
-) -> tuple[bytes, str]:
-    """The bytes of the compiled file, and what the model is called."""
+) -> tuple[bytes, str, Path | None]:
+    """The bytes of the compiled file, what the model is called, and the quantized LiteRT file it came from."""
     if isinstance(model, Program):
-        return model.data, model.report.source or "model"
+        return model.data, model.report.source or "model", None
     text = os.fspath(model)
     title = Path(text).name if Path(text).suffix else text
     if Path(text).is_file():
@@ -140,11 +142,12 @@ def _compiled(
         if kind_of(data) == "pte" or (kind_of(data) == "tflite" and CUSTOM_CODE.encode() in data):
             if options:
                 raise OptionError(f"{', '.join(options)}: it is compiled already", where=text, hint="leave options out")
-            return data, title
+            return data, title, None
     if not text.endswith(".tflite"):
         options = {"int8_io": True, **options}
     program, _ = compile_source(text, stage, **loading, **{"target": CORE_TARGET, **options})
-    return program.data, title
+    quantized = text.endswith(".tflite") and not loading["calibration"]
+    return program.data, title, Path(text) if quantized else None
 
 
 def _npu_model(
