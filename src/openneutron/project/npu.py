@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from openneutron.executorch.deliver.embed import word_array
 from openneutron.files import kind_of, kind_of_file, read_file
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
+from openneutron.machine import targets
 from openneutron.microcode.container import container_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.graph_op import BLOCKS, is_graph_op
@@ -86,16 +88,21 @@ def npu_model(
             "a build with NXP's library is made of LiteRT files, before and after NXP's converter", where=where,
             hint="give both as .tflite",
         )  # fmt: skip
-    graph, before = (
-        read_model(one, source=name).main for one, name in ((data, where), (read_file(source), str(source)))
-    )
+    model, before = read_model(data, source=where), read_model(read_file(source), source=str(source))
+    graph = model.main
     made = [container_of(graph, op, where=where).made_by for op in graph.operators if is_graph_op(op)]
     if "nxp" not in made or "open" in made:
         raise OptionError(
             "NXP's converter did not make it, and NXP's driver runs nothing else", where=where,
             hint="make it with `openneutron compile --converter nxp`, or with NXP's tools",
         )  # fmt: skip
-    _check_same(graph, before, where, str(source))
+    chip = converted_for(model.description)
+    if chip and chip != board.chip:
+        raise OptionError(
+            f"it was converted for {chip}, and the NPU of {board.name} is that of {board.chip}", where=where,
+            hint=f"convert the model with --target {board.chip}",
+        )  # fmt: skip
+    _check_same(graph, before.main, where, str(source))
     tensors = tuple(graph.tensors[index] for index in graph.inputs)
     subject = Subject(Path(where), data, data, TFLM, tensors, ((),) * len(tensors))
     samples = [subject.arrays(path, seed) for path in inputs]
@@ -119,6 +126,18 @@ def check_npu_sizes(npu: NpuModel, board: Board) -> None:
                 f"NXP's build lacks {need - memory.bytes:,} bytes of {what}: {need:,} of {memory.bytes:,}", where=board.name,
                 hint="`openneutron fits` says what makes it smaller; the regions are those of the SDK's linker scripts",
             )  # fmt: skip
+
+
+def converted_for(description: str) -> str:
+    """Return the target that a converted file's description names, "" where it names none that is known here.
+
+    Example:
+        >>> converted_for("Converted with eIQ neutron-converter 1.2.0+0X1c933f1b for NXP MCX N94x MCU target.")
+        'mcxn94x'
+    """
+    found = re.search(r"for NXP (.+?)(?: MCU)? target|^Target:? +(\S+)$", description, re.MULTILINE)
+    name = targets.canonical_name(found[1] or found[2]) if found else ""
+    return name if name in targets.names() else ""
 
 
 def resolver_methods(graph: Graph, where: str) -> tuple[str, ...]:
