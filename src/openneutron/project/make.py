@@ -27,6 +27,7 @@ from openneutron.project.cmake import cmake_files
 from openneutron.project.content import Content, make_content
 from openneutron.project.mcuxpresso import mcuxpresso_files
 from openneutron.project.npu import NpuModel, check_npu_sizes, npu_model
+from openneutron.project.npu_program import npu_program
 from openneutron.project.open_model import open_model
 from openneutron.project.samples import Array, agrees_with_litert
 from openneutron.project.sizes import Sizes, check_sizes
@@ -161,17 +162,30 @@ def _npu_model(
     """What NXP's converter made of the model: from a file, or made now."""
     if platform == "cmake":
         raise OptionError("NXP's library is no part of a bare-metal project", hint="use --for zephyr or mcuxpresso")
-    if isinstance(model, Program) or Path(model).suffix != ".tflite" or not Path(model).is_file():
+    source = None if isinstance(model, Program) else Path(model)
+    if source is None or source.suffix not in (".tflite", ".pte") or not source.is_file():
         raise OptionError(
-            "a build with NXP's library is made of a LiteRT model", hint="give the quantized .tflite file as the model"
+            "a build with NXP's library is made of a LiteRT model or of an ExecuTorch program",
+            hint="give the quantized .tflite file as the model, or a .pte that the open converter compiled",
         )
-    source = Path(model)
     if npu is not None:
         data, where = read_file(npu), str(npu)
+    elif source.suffix == ".tflite":
+        data, where = compile(source, target=board.chip, converter=converter).tflite, f"{source} by NXP's converter"
     else:
-        program = compile(source, target=board.chip, converter=converter)
-        data, where = program.tflite, f"{source} by NXP's converter"
-    made = npu_model(data, where, source, board, **samples)
+        raise OptionError(
+            "a .pte is compiled already", where=str(source),
+            hint="compile its source with --converter nxp, and name that file with --npu-model",
+        )  # fmt: skip
+    if source.suffix == ".pte":
+        if platform != "mcuxpresso" or board.npu_pools is None:
+            raise OptionError(
+                "NXP has ExecuTorch for i.MX RT700 in MCUXpresso SDK only", where=board.name,
+                hint="use --for mcuxpresso --board mimxrt700evk, or LiteRT files",
+            )  # fmt: skip
+        made = npu_program(data, where, source, board, **samples)
+    else:
+        made = npu_model(data, where, source, board, **samples)
     check_npu_sizes(made, board)
     return made
 

@@ -66,6 +66,7 @@ class NpuModel:
     inputs: tuple[tuple[Array, ...], ...]
     exact: tuple[tuple[Array, ...], ...]
     silicon: tuple[tuple[Array, ...], ...]
+    pools: tuple[int, int] | None = None  # of an ExecuTorch program: bytes for its method, and for each run
 
     @property
     def flash_bytes(self) -> int:
@@ -78,11 +79,7 @@ def npu_model(
     data: bytes, where: str, source: Path, board: Board, *, inputs: Sequence[Path], count: int, seed: int
 ) -> NpuModel:
     """Read what NXP's converter made of the LiteRT model `source`; an `OptionError` says why it is something else."""
-    if board.npu_ram is None:
-        raise OptionError(
-            "no build with NXP's library is made for it", where=board.name,
-            hint=f"boards that have one: {', '.join(name for name in names() if load(name).npu_ram)}",
-        )  # fmt: skip
+    check_board(board)
     if kind_of(data) != "tflite" or kind_of_file(source) != "tflite":
         raise OptionError(
             "a build with NXP's library is made of LiteRT files, before and after NXP's converter", where=where,
@@ -114,10 +111,20 @@ def npu_model(
     return NpuModel(data, resolver_methods(graph, where), suggested_arena(graph, board.chip), runs, exact, silicon)
 
 
+def check_board(board: Board) -> None:
+    """Refuse a board for which no build with NXP's library is made."""
+    if board.npu_ram is None:
+        raise OptionError(
+            "no build with NXP's library is made for it", where=board.name,
+            hint=f"boards that have one: {', '.join(name for name in names() if load(name).npu_ram)}",
+        )  # fmt: skip
+
+
 def check_npu_sizes(npu: NpuModel, board: Board) -> None:
     """Refuse what does not fit the board's regions; TensorFlow Lite Micro's and NXP's code come on top of it."""
-    assert board.npu_ram is not None  # npu_model() refuses such boards
-    rows = [("RAM for the arena", npu.arena_bytes, board.npu_ram), ("flash", npu.flash_bytes, board.flash)]
+    what, region = ("the arena", board.npu_ram) if npu.pools is None else ("the pools", board.npu_pools)
+    assert region is not None  # such boards were refused before anything was read
+    rows = [(f"RAM for {what}", npu.arena_bytes, region), ("flash", npu.flash_bytes, board.flash)]
     if board.npu_model is not None:
         rows.append(("RAM for the model", len(npu.data), board.npu_model))
     for what, need, memory in rows:
