@@ -16,7 +16,8 @@ class Box:
     `kernels` name the kernels that compute it; `shared` is the node whose kernel also computes this one, "" if it has its own
     or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known. `module` is the
     nn.Module it belongs to, `path` the modules around it, outermost first. `converts` are conversions before it, `constants`
-    computations of constants that it reads; neither has a box of its own. `milliseconds` is its estimated time on the CPU.
+    computations of constants that it reads; neither has a box of its own. `milliseconds` is its estimated time on the CPU;
+    `sqnr` that of its last kernel, bytes are those of all its kernels.
     """
 
     name: str
@@ -38,6 +39,9 @@ class Box:
     converts: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     milliseconds: float = 0.0
+    sqnr: float | None = None
+    weight_bytes: int = 0
+    activation_bytes: int = 0
 
     @property
     def label(self) -> str:
@@ -192,7 +196,11 @@ def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[
         if mine:
             names = tuple(kernel.kernel for kernel in mine)
             cycles = sum(kernel.cycles for kernel in mine)
-            box = replace(box, cycles=cycles, kernels=names, shape=mine[-1].output_shape)
+            box = replace(
+                box, cycles=cycles, kernels=names, shape=mine[-1].output_shape, sqnr=mine[-1].sqnr,
+                weight_bytes=sum(kernel.weight_bytes for kernel in mine),
+                activation_bytes=sum(kernel.activation_bytes for kernel in mine),
+            )  # fmt: skip
         elif at in shared:
             other_box = boxes[shared[at]]
             box = replace(box, shared=other_box.title)
