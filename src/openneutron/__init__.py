@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from openneutron import zoo
     from openneutron.api import Program, compile
     from openneutron.executorch.run.runtime import register_runtime
+    from openneutron.generation import generate
     from openneutron.machine import targets
     from openneutron.machine.native import litert_delegate
     from openneutron.sweeps.sweeping import sweep
@@ -31,6 +32,7 @@ __all__ = [
     "Program",
     "__version__",
     "compile",
+    "generate",
     "litert_delegate",
     "register_runtime",
     "sweep",
@@ -41,6 +43,7 @@ __all__ = [
 _HOMES = {
     "Program": "openneutron.api",
     "compile": "openneutron.api",
+    "generate": "openneutron.generation",
     "litert_delegate": "openneutron.machine.native",
     "register_runtime": "openneutron.executorch.run.runtime",
     "sweep": "openneutron.sweeps.sweeping",

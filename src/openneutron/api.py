@@ -47,6 +47,7 @@ def compile(
     name: str = "",
     progress: Progress | None = None,
     isolated: bool | Limits = False,
+    constant_methods: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
@@ -60,7 +61,8 @@ def compile(
     dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
     `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
     calls the model. `progress` is called with the name of each stage as it begins. With `isolated` a file is compiled in a
-    sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files.
+    sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files. `constant_methods` are
+    numbers that a .pte gives by name, such as get_bos_id; a decoder with a cache gives its context's length and others itself.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -74,8 +76,10 @@ def compile(
     if given.get("converter", Options.converter) == "open":
         targets.load(given["target"])
     if isolated:
-        if example_inputs is not None or train is not None:
-            raise OptionError("example_inputs and train are for modules", hint="isolated is for files")
+        if example_inputs is not None or train is not None or constant_methods:
+            raise OptionError(
+                "example_inputs, train and constant_methods are for modules", hint="isolated is for files"
+            )
         from openneutron.sandbox.compile_in_sandbox import compile_in_sandbox
         from openneutron.sandbox.supervisor import Limits
 
@@ -100,15 +104,25 @@ def compile(
             stage("importing the model")
             source, example_inputs, name, names, notes = _import_onnx(source, sizes, calibration, example_inputs, name)
         program = _compile_torch(
-            source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
+            source,
+            example_inputs,
+            calibration,
+            stage,
+            names=names,
+            name=name,
+            train=train,
+            constant_methods=constant_methods,
+            **given,
         )
         return _with_notes(program, notes, beside)
     activations = given.pop("activations", Options.activations) if calibration is not None else Options.activations
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
-    if example_inputs is not None or train is not None:
-        raise OptionError("example_inputs and train are for PyTorch models", hint="a LiteRT file brings its shapes")
+    if example_inputs is not None or train is not None or constant_methods:
+        raise OptionError(
+            "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
+        )
     return _with_notes(_compile_litert(source, name, stage, given, calibration, activations), (), beside)
 
 

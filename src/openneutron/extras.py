@@ -27,6 +27,8 @@ EXTRA_OF = {
     "onnxruntime": "onnx",
     "pandas": "tables",
     "pyarrow": "parquet",
+    "tokenizers": "text",
+    "sentencepiece": "text",
     "serial": "board",
     "dask": "cluster",
     "distributed": "cluster",

@@ -184,6 +184,10 @@ class Options:
         False, "Round weights of PyTorch models up or down for the layer's result on the calibration data.",
         flag="--adaround", fronts=(TORCH,),
     )  # fmt: skip
+    state_headroom: float = _option(
+        1.0, "How many times the range that calibration saw in states (changed buffers) of PyTorch models they get.",
+        kind="number", flag="--state-headroom", fronts=(TORCH,),
+    )  # fmt: skip
     quality: str | float = _option(
         "auto", "auto: look for better choices below 25 dB, or the metric. plain: do not. A number: dB to reach.",
         kind="level", flag="--quality", fronts=(TORCH,), choices=("auto", "plain"),

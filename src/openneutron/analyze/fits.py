@@ -367,7 +367,8 @@ def _largest(case: _Case, schedule: str, need: Need, reports: Sequence[Report]) 
         return f"{top.kernel} {short(top.name)} ({top.cycles / total:.0%} of the NPU's time)" if top and total else ""
     if schedule == STOCK:
         made = [converted_by_stock(model, case.target, sdk=case.sdk) for model in case.models]
-        return max((largest_scratch(one) for one in made), key=len, default="")
+        found = max((largest_scratch(one) for one in made), key=len, default="")
+        return found or max((largest_weights(one, case.target) for one in made), key=len, default="")
     buffers = [buffer for report in reports for buffer in report.buffers]
     big = max(buffers, key=lambda buffer: buffer.size, default=None)
     return f"{short(big.layer)} ({big.size:,} bytes)" if big else ""

@@ -18,6 +18,8 @@ def largest_scratch(made: Converted) -> str:
         'conv1 (32,768 bytes) with pool1 (8,192 bytes)'
     """
     best: list[tuple[int, str]] = []
+    if not made.by.scratch:
+        return ""
     for plan in made.plans:
         buffers = [b for b in plan.tasks.buffers if b.region is Region.SCRATCH and b.first >= 0]
         for moment in {b.first for b in buffers}:

@@ -35,6 +35,7 @@ COMMANDS = {
     "compile": ("compile.compile_model", "Compile a model; says where each node runs, and why."),
     "fits": ("fits.fits_model", "Say on which chips a model fits, and what to change."),
     "run": ("run.run_file", "Run a compiled file on this machine."),
+    "chat": ("chat.chat_with_model", "Write text with a compiled language model."),
     "report": ("report.write_report", "Write one HTML file about a model."),
     "studio": ("studio.open_studio", "Open a page in the browser that does all of this."),
     "explore": ("explore.explore_model", "Open a graph in Google's Model Explorer."),

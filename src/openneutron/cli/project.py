@@ -14,12 +14,19 @@ if TYPE_CHECKING:
     from openneutron.project.make import Project
 
 _MODEL_HELP = "A compiled .tflite or .pte file, or what `openneutron compile` takes."
+_BOARD_HELP = (
+    "frdmmcxn947, mcxn9xxevk, mimxrt700evk, frdmimxrt700, mimxrt2660evk or a name of theirs in Zephyr; for cmake also "
+    "cortex-m33, cortex-m4, cortex-m7, cortex-m55, cortex-m85 on QEMU."
+)
+_NPU_HELP = "What NXP's converter made of the model (.tflite): adds the build with NXP's Neutron library."
 
 
 def make_project(
     model: Annotated[str, typer.Argument(help=_MODEL_HELP, autocompletion=model_names)],
-    platform: Annotated[str, typer.Option("--for", metavar="PLATFORM", help="What builds it: cmake.")],
-    board: Annotated[str, typer.Option(metavar="BOARD", help="The board, or a core of QEMU's: see below.")],
+    platform: Annotated[
+        str, typer.Option("--for", metavar="PLATFORM", help="What builds it: cmake, zephyr or mcuxpresso.")
+    ],
+    board: Annotated[str, typer.Option(metavar="BOARD", help=_BOARD_HELP)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
     input: Annotated[
         list[Path] | None,
@@ -27,6 +34,10 @@ def make_project(
     ] = None,
     samples: Annotated[int, typer.Option(metavar="COUNT", min=1, help="Random samples, without --input.")] = 2,
     seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Seed of the first.")] = 0,
+    npu_model: Annotated[Path | None, typer.Option(metavar="FILE", help=_NPU_HELP)] = None,
+    converter: Annotated[
+        str, typer.Option(help="nxp: run NXP's converter, of NXP's SDK, for that build; open: without it.")
+    ] = "open",
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
@@ -41,7 +52,9 @@ def make_project(
 
     openneutron project cifarnet --for cmake --board cortex-m33 -o cifarnet_m33
 
-    openneutron project model.tflite --for cmake --board frdmmcxn947 -o folder --input sample.npy
+    openneutron project model.tflite --for zephyr --board frdm_mcxn947 -o on_zephyr --input sample.npy
+
+    openneutron project model.tflite --for mcuxpresso --board mimxrt700evk -o in_sdk --npu-model converted_by_nxp.tflite
     """
     from openneutron.project.make import write
     from openneutron.terminal import console
@@ -51,7 +64,8 @@ def make_project(
     with console.progress("starting") as stage:
         written = write(
             model, output, force=force, platform=platform, board=board, inputs=input or (), samples=samples, seed=seed,
-            sizes=size or (), calibration=calibration, trust=trust, command=" ".join(words), progress=stage,
+            npu=npu_model, converter=converter, sizes=size or (), calibration=calibration, trust=trust,
+            command=" ".join(words), progress=stage,
         )  # fmt: skip
     if as_json:
         import json

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -55,10 +57,11 @@ def lower_program(
     engines: Engines | None = None,
     placement: str = "all",
     session: CompileSession | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> LoweredProgram:
     """Partition, compile and serialize; with `int8_io` the border's quantize and dequantize go.
 
-    `session` has the bodies of the program's layer calls, if it has such calls.
+    `session` has the bodies of the program's layer calls, if it has such calls. `constants` become methods by these names.
     """
     import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
     from executorch.exir import to_edge_transform_and_lower
@@ -69,11 +72,13 @@ def lower_program(
     with stages("partitioning and compiling"):
         try:
             if partitioner is None:
-                edge = to_edge_transform_and_lower(program, compile_config=engines.compile_config())
+                edge = to_edge_transform_and_lower(
+                    program, compile_config=engines.compile_config(), constant_methods=dict(constants or {}) or None
+                )
             elif engines.cortex_m:
-                edge = retrace(program, partitioner, engines.compile_config())
+                edge = retrace(program, partitioner, engines.compile_config(), constants)
             else:
-                delegated = delegate(program, partitioner)
+                delegated = delegate(program, partitioner, constants)
                 edge, retraced = delegated.manager, delegated.retraced
         except SpecViolationError as error:
             raise _no_core_operator(program, str(error)) from error

@@ -19,6 +19,7 @@ from typing import Any
 from openneutron.errors import OptionError
 
 _EMULATORS = "emulators"
+_REGIONS = ("flash", "ram", "npu_ram", "npu_model")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Board:
     zephyr: str = ""
     mcuxpresso: str = ""
     core_id: str = ""
+    npu_ram: Memory | None = None
+    npu_model: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ def load(text: str) -> Board:
         raise OptionError(message, hint=f"did you mean {near[0]!r}? {known}" if near else f"--board NAME; {known}")
     table = dict(_tables()[found[0]])
     table.pop("aliases")
-    flash, ram = Memory(*table.pop("flash")), Memory(*table.pop("ram"))
-    return Board(found[0], flash=flash, ram=ram, **table)
+    regions: dict[str, Any] = {name: Memory(*table.pop(name)) for name in _REGIONS if name in table}
+    return Board(found[0], **regions, **table)
 
 
 def emulator(core: str) -> Emulator:

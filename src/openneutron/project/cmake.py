@@ -39,5 +39,5 @@ def cmake_files(content: Content) -> dict[str, bytes]:
         "application/main.c": read("cmake/main.c").encode(),
         **bare_metal_files(),
         **content.files(sections=True),
-        content.mark: content.record("cmake"),
+        **content.record("cmake"),
     }

@@ -26,6 +26,7 @@ from openneutron.microcode.instructions import Program, TensorRow
 from openneutron.microcode.selection import selection_code
 from openneutron.microcode.walk import executed_calls
 from openneutron.project.boards import Board
+from openneutron.project.npu import NpuModel, npu_arrays
 from openneutron.project.open_model import OpenModel
 from openneutron.project.runtime_sources import license_text, runtime_files
 from openneutron.project.samples import (
@@ -39,7 +40,7 @@ from openneutron.project.samples import (
     samples_source,
 )
 from openneutron.project.sizes import Sizes
-from openneutron.project.templates import read
+from openneutron.project.templates import fill, read
 from openneutron.project.write import MARK
 
 _LEAST_NAME = "model"
@@ -57,6 +58,7 @@ class Content:
     samples: tuple[Sample, ...]
     sizes: Sizes
     command: str
+    npu: NpuModel | None = None
     reference: str = "this machine's simulator"
     notes: tuple[str, ...] = field(default=())
 
@@ -76,7 +78,22 @@ class Content:
         files = {name: text.encode() for name, text in texts.items()}
         for name in ("console.h", "self_test.c", "self_test.h"):
             files[f"application/{name}"] = read(f"application/{name}").encode()
-        return files | runtime_files()
+        version = f'#define OPENNEUTRON_VERSION "{__version__}"\n'
+        return files | runtime_files() | {"runtime/include/openneutron_version.h": version.encode()}
+
+    def npu_files(self, platform: str) -> dict[str, bytes]:
+        """Return the files of the build with NXP's library, by path; none without a model that NXP's converter made."""
+        if self.npu is None:
+            return {}
+        title = f"TensorFlow Lite Micro with NXP's Neutron library: {self.title}"
+        blanks = {
+            "title": self.title, "version": __version__, "board": self.board, "platform": platform,
+            "arena_bytes": self.npu.arena_bytes, "operators": self.npu.operators,
+        }  # fmt: skip
+        texts = npu_arrays(self.npu, title)
+        texts |= {name: fill(f"npu/{name}.jinja", **blanks) for name in ("npu_test.cpp", "npu_place.h")}
+        texts |= {name: read(f"npu/{name}") for name in ("npu_test.h", "npu_compare.c", "npu_compare.h")}
+        return {f"npu/{name}": text.encode() for name, text in texts.items()}
 
     def embedded(self, *, sections: bool) -> Embedded:
         """Return the model as C source and header."""
@@ -95,8 +112,8 @@ class Content:
         found = [row for row in self.program.tensors if row.is_output == outputs]
         return [_described(name, row) for name, row in zip(names, found, strict=True)]
 
-    def record(self, platform: str) -> bytes:
-        """Return project.json: what the project was made from, and the memory it takes."""
+    def record(self, platform: str) -> dict[str, bytes]:
+        """Return project.json by its name: what the project was made from, and the memory it takes."""
         sizes = {
             "flash_bytes": self.sizes.flash_bytes, "ram_bytes": self.sizes.ram_bytes,
             "arena_bytes": self.sizes.arena_bytes, "payload_bytes": self.sizes.payload_bytes,
@@ -111,12 +128,7 @@ class Content:
             "samples": len(self.samples),
             **sizes,
         }
-        return (json.dumps(made, indent=2) + "\n").encode()
-
-    @property
-    def mark(self) -> str:
-        """The name of the file that says that a folder is a project."""
-        return MARK
+        return {MARK: (json.dumps(made, indent=2) + "\n").encode()}
 
 
 def make_content(
@@ -126,6 +138,7 @@ def make_content(
     *,
     title: str,
     command: str,
+    npu: NpuModel | None = None,
     count: int = 2,
     seed: int = 0,
 ) -> Content:
@@ -140,7 +153,7 @@ def make_content(
         output_bytes=output_room(samples),
     )
     program = decode(payload.microcode, payload.weights, payload.kernels)
-    return Content(title, c_name(title), board, model, program, samples, sizes, command)
+    return Content(title, c_name(title), board, model, program, samples, sizes, command, npu)
 
 
 def c_name(title: str) -> str:

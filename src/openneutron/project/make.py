@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from openneutron.api import compile
 from openneutron.cli.inputs.loading import compile_source
 from openneutron.compiler import kernels
 from openneutron.errors import OptionError
@@ -24,14 +25,22 @@ from openneutron.program import Program
 from openneutron.project import boards
 from openneutron.project.cmake import cmake_files
 from openneutron.project.content import Content, make_content
+from openneutron.project.mcuxpresso import mcuxpresso_files
+from openneutron.project.npu import NpuModel, check_npu_sizes, npu_model
 from openneutron.project.open_model import open_model
 from openneutron.project.samples import Array
 from openneutron.project.sizes import Sizes, check_sizes
 from openneutron.project.write import check_folder, write_files
+from openneutron.project.zephyr import zephyr_files
 
 # The kernels' loops on a core are those of this target, whatever chip the core is in.
 CORE_TARGET = "cortex_m33"
-PLATFORMS: dict[str, Callable[[Content], dict[str, bytes]]] = {"cmake": cmake_files}
+PLATFORMS: dict[str, Callable[[Content], dict[str, bytes]]] = {
+    "cmake": cmake_files,
+    "zephyr": zephyr_files,
+    "mcuxpresso": mcuxpresso_files,
+}
+_NOT_BUILT = ("made from the platform's public interface and not built with it; README.md says what was compiled",)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ def make(
     sizes: Sequence[str] = (),
     calibration: str = "",
     trust: bool = False,
+    npu: Path | None = None,
+    converter: str = "open",
     command: str = "",
     progress: Callable[[str], None] | None = None,
     **options: Any,
@@ -74,7 +85,8 @@ def make(
     """Return a project for a board: `model` is a compiled .tflite or .pte, a `Program`, or whatever can be compiled.
 
     `platform` is a key of `PLATFORMS`. `inputs` are files with one sample each; without them there are `samples` random ones.
-    `sizes`, `calibration`, `trust` and `options` are those of a compile.
+    `sizes`, `calibration`, `trust` and `options` are those of a compile. `npu` is what NXP's converter made of the model, for a
+    build with NXP's library; `converter="nxp"` makes it.
 
     Example:
         >>> make(program, platform="cmake", board="cortex-m55").sizes.ram_bytes
@@ -84,15 +96,22 @@ def make(
         raise OptionError(f"unknown platform {platform!r}", hint=f"--for {' | '.join(PLATFORMS)}")
     found = boards.load(board)
     kernels.rules()  # kernels declare their parameters when their files are imported
+    npu_part = None
+    if npu is not None or converter != "open":
+        stage("reading what NXP's converter made")
+        npu_part = _npu_model(model, npu, converter, platform, found, inputs=inputs, count=samples, seed=seed)
     data, title = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
     stage("computing the expected outputs")
     open_part = open_model(data, title)
     given = [_sample(path, open_part.border) for path in inputs]
-    content = make_content(open_part, found, given, title=title, command=command, count=samples, seed=seed)
+    content = make_content(
+        open_part, found, given, title=title, command=command, npu=npu_part, count=samples, seed=seed
+    )
     check_sizes(content.sizes, found)
     return Project(
-        PLATFORMS[platform](content), title, platform, found, content.sizes, len(content.samples), content.reference
-    )
+        PLATFORMS[platform](content), title, platform, found, content.sizes, len(content.samples), content.reference,
+        notes=_NOT_BUILT if platform != "cmake" else (),
+    )  # fmt: skip
 
 
 def write(
@@ -126,6 +145,32 @@ def _compiled(
         options = {"int8_io": True, **options}
     program, _ = compile_source(text, stage, **loading, **{"target": CORE_TARGET, **options})
     return program.data, title
+
+
+def _npu_model(
+    model: str | os.PathLike[str] | Program,
+    npu: Path | None,
+    converter: str,
+    platform: str,
+    board: boards.Board,
+    **samples: Any,
+) -> NpuModel:
+    """What NXP's converter made of the model: from a file, or made now."""
+    if platform == "cmake":
+        raise OptionError("NXP's library is no part of a bare-metal project", hint="use --for zephyr or mcuxpresso")
+    if isinstance(model, Program) or Path(model).suffix != ".tflite" or not Path(model).is_file():
+        raise OptionError(
+            "a build with NXP's library is made of a LiteRT model", hint="give the quantized .tflite file as the model"
+        )
+    source = Path(model)
+    if npu is not None:
+        data, where = read_file(npu), str(npu)
+    else:
+        program = compile(source, target=board.chip, converter=converter)
+        data, where = program.tflite, f"{source} by NXP's converter"
+    made = npu_model(data, where, source, board, **samples)
+    check_npu_sizes(made, board)
+    return made
 
 
 def _sample(path: Path, border: Border) -> list[Array]:

@@ -29,6 +29,7 @@ from openneutron.sweeps.scoring import check_scoring
 # Options that leave the figures alone, search by themselves, ask for files that a sweep does not keep, or belong to the model.
 _NO_AXIS = {
     "dump_kernel_selection_code", "dump_intermediates", "certificate", "trust", "quality", "quality_cycles", "metric",
+    "state_headroom",
 }  # fmt: skip
 AXES: dict[str, Option] = {one.name: one for one in PUBLIC if one.name not in _NO_AXIS}
 # Of the options of PyTorch models, these are obeyed behind quantization; all others decide what the quantized program is.

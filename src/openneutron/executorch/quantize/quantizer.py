@@ -27,10 +27,12 @@ from openneutron.executorch.quantize.choices import (
 )
 from openneutron.executorch.quantize.passes import passes_for, run_passes
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
+from openneutron.executorch.quantize.passes.decompose.refine_roots import refine_roots
+from openneutron.executorch.quantize.passes.mask_probabilities import mask_probabilities
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
 from openneutron.executorch.quantize.passes.separate_ranges import is_marked_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
-from openneutron.executorch.quantize.specs import Specs
+from openneutron.executorch.quantize.specs import WHOLE_RANGE_KEY, Specs
 
 if TYPE_CHECKING:
     from openneutron.executorch.target_spec import NeutronTargetSpec
@@ -133,7 +135,10 @@ class NeutronQuantizer(Quantizer):
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Rewrite the ATen graph in place so that all supported operators can be quantized."""
-        passes = passes_for(is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude])
+        passes = passes_for(
+            is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude],
+            written_out=[self._refine_roots, self._mask_probabilities],
+        )  # fmt: skip
         check, self.check = self.check, None
         if check is None or check.model is not model:
             return run_passes(passes, model)
@@ -146,6 +151,12 @@ class NeutronQuantizer(Quantizer):
 
     def _replace_magnitude(self, model: GraphModule) -> int:
         return replace_magnitude(model, self._is_wide)
+
+    def _refine_roots(self, model: GraphModule) -> int:
+        return refine_roots(model, self._is_wide)
+
+    def _mask_probabilities(self, model: GraphModule) -> int:
+        return mask_probabilities(model, self._is_wide)
 
     def annotate(self, model: GraphModule) -> GraphModule:
         """Annotate every node whose operator has a file; nodes that another quantizer annotated are skipped."""
@@ -197,15 +208,16 @@ class NeutronQuantizer(Quantizer):
 
     def _specs(self, node: Node) -> Specs:
         """Return the specs of a node: those of the model with the settings of matching layers."""
+        specs = replace(self.specs, observer="minmax") if WHOLE_RANGE_KEY in node.meta else self.specs
         if not self.layers:
-            return self.specs
+            return specs
         names = _names(node)
         changes: dict[str, Any] = {}
         for one in self.layers:
             if one.matches(names):
                 given = {name: getattr(one, name) for name in _SPECS}
                 changes |= {name: value for name, value in given.items() if value is not None}
-        return replace(self.specs, **changes) if changes else self.specs
+        return replace(specs, **changes) if changes else specs
 
 
 def _names(node: Node) -> set[str]:

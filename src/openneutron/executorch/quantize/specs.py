@@ -33,6 +33,7 @@ OBSERVERS = {
 # by the product of two such scales overflows INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations
 # resolve.
 SMALLEST_SCALE = 2.0**-20
+WHOLE_RANGE_KEY = "openneutron_whole_range"  # of nodes whose values no observer may clip
 SMALLEST_WIDE_SCALE = SMALLEST_SCALE / 256  # the same full range in 16 bits
 
 

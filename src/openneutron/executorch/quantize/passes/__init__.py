@@ -22,6 +22,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decom
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
+from openneutron.executorch.quantize.passes.keep_counters_float import keep_counters_float
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
 from openneutron.executorch.quantize.passes.recognize.recognize_layer_norm import recognize_layer_norm
@@ -95,6 +96,7 @@ PASSES: tuple[Pass, ...] = (
     replace_operands,
     replace_scalars,
     separate_ranges,
+    keep_counters_float,
 )
 # Not used in training: dropout and batch norms are active, and parameters change.
 _EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, recognize_layer_norm})
@@ -102,9 +104,13 @@ _EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constan
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 
 
-def passes_for(*, is_qat: bool, wide: Sequence[Pass] = ()) -> tuple[Pass, ...]:
-    """Return all passes in their order; `wide` are those for 16-bit activations, which run after recognition."""
-    every = (*RECOGNITION, *wide, *(TRAINING_PASSES if is_qat else ()), *PASSES)
+def passes_for(*, is_qat: bool, wide: Sequence[Pass] = (), written_out: Sequence[Pass] = ()) -> tuple[Pass, ...]:
+    """Return all passes in their order.
+
+    Two kinds are for 16-bit activations: `wide` run after recognition, `written_out` where norms and masks are written out.
+    """
+    at = PASSES.index(replace_division)
+    every = (*RECOGNITION, *wide, *(TRAINING_PASSES if is_qat else ()), *PASSES[:at], *written_out, *PASSES[at:])
     return tuple(step for step in every if not (is_qat and step in _EVALUATION_ONLY))
 
 
