@@ -107,7 +107,7 @@ class Api:
         return name, (found.folder / known[name]).read_bytes()
 
     def _hello(self, stage: Stage) -> dict[str, Any]:
-        chips = [targets.load(name) for name in targets.names()]
+        chips = [targets.load(name) for name in _targets()]
         return {
             "version": __version__,
             "engine": self._abilities.name,
@@ -120,7 +120,7 @@ class Api:
             "zoo": _zoo_models() if self._abilities.torch else [dict(one) for one in self._abilities.samples],
             "chips": [
                 {"name": one.name, "title": one.description, "sram": one.sram_bytes, "flash": one.flash_bytes,
-                 "ram": one.ram, "clock": one.clock_hz}
+                 "ram": one.ram, "clock": one.clock_hz, "processor": one.processor}
                 for one in chips
             ],
         }  # fmt: skip
@@ -145,7 +145,7 @@ class Api:
         return {}
 
     def _fits(self, stage: Stage, *, model: str) -> dict[str, Any]:
-        return self._do("fits", self.session.model(model), stage, chips=list(targets.names())).value
+        return self._do("fits", self.session.model(model), stage, chips=_targets()).value
 
     def _help(self, stage: Stage, *, model: str, chip: str, limits: Mapping[str, float]) -> dict[str, Any]:
         asked = {key: max(float(limits.get(key, 0)), 0) for key in ("sram", "flash", "milliseconds")}
@@ -253,6 +253,11 @@ class Api:
                 "loading an exported program can run code that is hidden in it", where=model.name, hint=hint
             )
         return self._perform(work, {"model": model.given(), **more}, stage, reads=model.reads, files={})
+
+
+def _targets() -> list[str]:
+    """The chips, then processors without an NPU."""
+    return sorted(targets.names(), key=lambda name: (targets.load(name).processor, name))
 
 
 def options_of(change: str) -> dict[str, Any]:
