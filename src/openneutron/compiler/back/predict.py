@@ -84,9 +84,7 @@ def predict(program: Program, target: Target, machine: Machine | None = None) ->
             events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
         elif isinstance(step, Dma):
             constant = step.source_region is Region.WEIGHTS
-            cost = dma_cost(
-                prices_of, step.bytes, sizes.coded_bytes(step.source_offset, step.bytes) if constant else 0
-            )
+            cost = dma_cost(prices_of, step.bytes, sizes.coded_bytes(step.source_offset, step.bytes) if constant else 0)
             start = max(engine, array)
             engine = start + cycles_of(cost)
             done[step.channel] = engine
