@@ -139,7 +139,7 @@ docs: setup ## the documentation site in build/site; needs no network
 	@echo "build/site/index.html"
 
 screenshots: setup ## the documentation's pictures: report and site in a browser, a session on a terminal
-	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py tests/docs/test_site.py
+	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py tests/studio/test_page.py tests/docs/test_site.py
 	$(BIN)/python scripts/terminal.py docs/images/terminal.svg
 
 generate: setup ## rewrite what comes from tables: C headers, the checker's tables, format page, reference pages

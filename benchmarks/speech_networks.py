@@ -150,7 +150,8 @@ class Coupling(nn.Module):
         super().__init__()
         self.first = nn.Conv1d(channels // 2, hidden, 1)
         self.gates = nn.ModuleList(
-            nn.Conv1d(hidden, 2 * hidden, kernel, dilation=2**at, padding=(kernel - 1) // 2 * 2**at) for at in range(layers)
+            nn.Conv1d(hidden, 2 * hidden, kernel, dilation=2**at, padding=(kernel - 1) // 2 * 2**at)
+            for at in range(layers)
         )
         self.skips = nn.ModuleList(nn.Conv1d(hidden, 2 * hidden, 1) for _ in range(layers))
         self.last = nn.Conv1d(hidden, channels, 1)

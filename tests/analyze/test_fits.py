@@ -6,11 +6,12 @@ import pytest
 
 from benchmarks.board_networks import BOARD_NETWORKS
 from benchmarks.networks import Layers
-from openneutron.analyze.fits import CpuPart, Limits, fits
+from openneutron.analyze.fits import CpuPart, Limits, fits, fits_all
 from openneutron.convert import convert
 from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.report.model import Whole
+from tests import tiny
 from tests.loops import Loop
 
 
@@ -99,3 +100,23 @@ def test_what_surrounds_a_pytorch_program_goes_with_the_clock(cifarnet: bytes) -
 def test_what_a_loop_leaves_on_the_cpu_is_counted_by_its_own_operators() -> None:
     _, ours = fits([Loop(outputs=("sequence", "counter")).data()], ["mcxn94x"], Limits())
     assert ours.fits and ours.need.flash_bytes > 0
+
+
+def test_a_core_without_an_npu_has_no_row_of_nxps_converter() -> None:
+    rows = fits([tiny.convnet()], ["cortex_m33", "mcxn94x"], Limits(sram_bytes=2048))
+    assert [(row.target, row.schedule) for row in rows] == [
+        ("cortex_m33", "open"),
+        ("mcxn94x", "stock"),
+        ("mcxn94x", "open"),
+    ]
+    core, stock, ours = rows
+    assert (core.fits, stock.fits, ours.fits) == (False, True, False)
+    assert not fits_all(rows) and fits_all([stock, ours]) and not fits_all([core])
+
+
+def test_one_target_and_option_set_has_one_lateness(cifarnet: bytes) -> None:
+    limits = Limits(milliseconds=0.01)
+    own = {(row.target, row.schedule): row.short for row in fits([cifarnet], ["imxrt700"], limits)}
+    for row in fits([cifarnet], ["mcxn94x"], limits):
+        (told,) = (one.short for one in row.changes if one.option == "--target imxrt700")
+        assert told == own["imxrt700", row.schedule]

@@ -232,9 +232,16 @@ def fits(
         stock, ours, reports = case.both()
         changes = (_stock_changes(case, stock, stage), _open_changes(case, ours, stage, case.beside(reports)))
         stock_changes, open_changes = changes if try_changes else (iter(()), iter(()))
-        rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
+        if not case.target.processor:  # NXP's converter makes nothing for a core without an NPU
+            rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
         rows.append(_row(case, OPEN, ours, reports, open_changes))
     return rows
+
+
+def fits_all(rows: Sequence[Row]) -> bool:
+    """Return whether what a board runs today fits every target: NXP's converter's result, our own on a core without an NPU."""
+    made = {row.target: row for row in sorted(rows, key=lambda row: row.schedule == STOCK)}
+    return all(row.fits for row in made.values())
 
 
 def needs(

@@ -41,7 +41,8 @@ def fits_model(
 
     Where it does not: the bytes missing, the largest contributor, and which changes help; each one is tried.
 
-    Exit code 0: what NXP's converter makes fits every chip asked for; 1: it does not.
+    Exit code 0: what NXP's converter makes fits every chip asked for, on a core without an NPU what OpenNeutron makes;
+    1: it does not.
 
     Examples:
 
@@ -54,6 +55,7 @@ def fits_model(
     import dataclasses
     import json
 
+    from openneutron.analyze.fits import fits_all
     from openneutron.cli.main import DIFFERS
     from openneutron.cli.shared.fitting import fit_rows
     from openneutron.terminal import console
@@ -70,7 +72,7 @@ def fits_model(
         rows = fit_rows(
             source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust, **version
         )
-    fit = all(row.fits for row in rows if row.schedule == "stock")
+    fit = fits_all(rows)
     if as_json:
         shown = [{**dataclasses.asdict(row), "energy": dataclasses.asdict(energy_of(row))} for row in rows]
         console.put(json.dumps({"fits": fit, "rows": shown}, indent=2))

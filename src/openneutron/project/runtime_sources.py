@@ -37,9 +37,17 @@ def bare_metal_files() -> dict[str, bytes]:
 
 def license_text() -> str:
     """Return the licence of the open runtime."""
-    root = runtime_folder()
-    inside = root / "LICENSE"
-    return (inside if inside.is_file() else root.parent / "LICENSE").read_text("utf-8")
+    return _license_file().read_text("utf-8")
+
+
+def _license_file() -> Path:
+    inside = runtime_folder() / "LICENSE"
+    return inside if inside.is_file() else runtime_folder().parent / "LICENSE"
+
+
+def runtime_places() -> list[str]:
+    """Return what a process in a sandbox must be allowed to read to make a project."""
+    return [str(runtime_folder()), str(_license_file())]
 
 
 def runtime_folder() -> Path:

@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+from openneutron.report.cpu_time import on_board
 from openneutron.report.energy_text import energy_text
 from openneutron.report.facts import on_microcontroller
 from openneutron.report.latency import latency
@@ -26,7 +27,7 @@ WHICH_WORD = (
 
 def rows(report: Report) -> list[tuple[str, str, str]]:
     """Return label, stock and open value; nothing if the stock answer is not known."""
-    stock, totals, whole = report.stock, report.totals, report.whole
+    stock, totals, whole = on_board(report), report.totals, report.whole
     if not stock.operators_total:
         return []
     from_torch = bool(report.nodes)

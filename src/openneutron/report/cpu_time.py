@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openneutron.report.model import CpuTime, Report
+from openneutron.machine import targets
+from openneutron.report.model import CpuTime, Report, Stock
 
 ENGINES = {
     "cortex_m": "Cortex-M kernel", "portable": "portable kernel", "litert": "LiteRT kernel", "call": "runtime",
@@ -46,14 +47,21 @@ def rows(report: Report) -> list[Row]:
 
     Of a LiteRT file only NXP's converter has a time of the CPU: the open schedule's time is the NPU's alone.
     """
-    stock, ours = (_by_key(parts) for parts in (report.stock.cpu, report.whole.cpu))
-    whole = report.whole.milliseconds if report.whole.recipe else report.stock.milliseconds
+    board = on_board(report)
+    stock, ours = (_by_key(parts) for parts in (board.cpu, report.whole.cpu))
+    whole = report.whole.milliseconds if report.whole.recipe else board.milliseconds
     found = []
     for key, part in {**stock, **ours}.items():
         times = [one[key].milliseconds if key in one else None for one in (stock, ours)]
         shared = times[1] if report.whole.recipe else times[0]
         found.append(Row(part, times[0], times[1], (shared or 0.0) / whole if whole else 0.0))
     return sorted(found, key=lambda row: -max(row.stock or 0.0, row.open or 0.0))
+
+
+def on_board(report: Report) -> Stock:
+    """Return the answer for NXP's converter; an empty one for a processor without an NPU, for which that makes nothing."""
+    known = report.target in targets.names()
+    return Stock() if known and targets.load(report.target).processor else report.stock
 
 
 def sentence(report: Report) -> str:
@@ -63,7 +71,7 @@ def sentence(report: Report) -> str:
         >>> sentence(report)
         '8.310 ms sigmoid of head.gate, 0.412 ms quantize_per_tensor of input image and 5 more'
     """
-    parts = sorted(report.whole.cpu or report.stock.cpu, key=lambda part: -part.milliseconds)
+    parts = sorted(report.whole.cpu or on_board(report).cpu, key=lambda part: -part.milliseconds)
     named = [f"{part.milliseconds:.3f} ms {describe(part)}" for part in parts[:_NAMED]]
     more = len(parts) - len(named)
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")

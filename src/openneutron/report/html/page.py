@@ -96,16 +96,18 @@ def tiles(report: Report) -> list[Tile]:
     known = targets.load(report.target) if report.target in targets.names() else None
     found: list[Tile] = []
     clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
-    if report.stock.operators_total:
-        note = f"{_interval(report.stock)}{size(report.stock.arena_bytes)}; by NXP's converter, estimated"
-        found.append(Tile("On a board", in_ms(report.stock.milliseconds), "ms", note))
+    stock = cpu_time.on_board(report)
+    if stock.operators_total:
+        note = f"{_interval(stock)}{size(stock.arena_bytes)}; by NXP's converter, estimated"
+        found.append(Tile("On a board", in_ms(stock.milliseconds), "ms", note))
     if report.whole.recipe and report.whole.timed:
         whole = report.whole
         note = f"{_interval(whole)}NPU {in_ms(whole.npu_milliseconds)}, CPU {in_ms(whole.cpu_milliseconds)}"
         note += f", calls and copies {in_ms(whole.call_milliseconds + whole.copy_milliseconds)}"
         found.append(Tile("Open schedule", in_ms(whole.milliseconds), "ms", note))
     if totals.cycles:
-        label = "NPU alone" if report.whole.recipe else "NPU, open schedule"
+        core = known is not None and known.processor
+        label = "Compiled part" if core else "NPU alone" if report.whole.recipe else "NPU, open schedule"
         note = f"{_interval(totals)}{totals.cycles:,} cycles{clock}"
         found.append(Tile(label, in_ms(totals.milliseconds), "ms", note))
     if report.whole.recipe:
