@@ -258,7 +258,7 @@ def _compile_litert(
             made, result, notes = better.made, better.result, (*notes, *better.notes)
             seconds = {**result.report.seconds, "looking for better choices": time.perf_counter() - began}
             result = replace(result, report=replace(result.report, seconds=seconds))
-    report = result.report
+    report = result.report if made is not None else replace(result.report, notes=(*notes, *result.report.notes))
     intermediates: dict[str, bytes | str] = dict(result.intermediates)
     if made is not None:
         report = replace(
