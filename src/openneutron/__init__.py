@@ -21,7 +21,9 @@ from openneutron.extras import extra
 if TYPE_CHECKING:
     from openneutron import zoo
     from openneutron.api import Program, compile
+    from openneutron.executorch.capture.weights import load_weights
     from openneutron.executorch.run.runtime import register_runtime
+    from openneutron.generation import generate
     from openneutron.machine import targets
     from openneutron.machine.native import litert_delegate
     from openneutron.sweeps.sweeping import sweep
@@ -31,7 +33,9 @@ __all__ = [
     "Program",
     "__version__",
     "compile",
+    "generate",
     "litert_delegate",
+    "load_weights",
     "register_runtime",
     "sweep",
     "targets",
@@ -41,7 +45,9 @@ __all__ = [
 _HOMES = {
     "Program": "openneutron.api",
     "compile": "openneutron.api",
+    "generate": "openneutron.generation",
     "litert_delegate": "openneutron.machine.native",
+    "load_weights": "openneutron.executorch.capture.weights",
     "register_runtime": "openneutron.executorch.run.runtime",
     "sweep": "openneutron.sweeps.sweeping",
 }

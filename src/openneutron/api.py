@@ -36,6 +36,10 @@ _MORE = "give more calibration samples that look like real ones"
 _HELPS = {"int8": f"{_MORE}, or try --activations int16", "int16": _MORE}
 
 
+# What is said of a program after it is compiled, and changes nothing of it.
+_BESIDE = ("flash_bytes", "duty", "battery")
+
+
 def compile(
     source: Any,
     example_inputs: Sequence[Any] | None = None,
@@ -46,6 +50,7 @@ def compile(
     name: str = "",
     progress: Progress | None = None,
     isolated: bool | Limits = False,
+    constant_methods: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
@@ -59,7 +64,8 @@ def compile(
     dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
     `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
     calls the model. `progress` is called with the name of each stage as it begins. With `isolated` a file is compiled in a
-    sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files.
+    sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files. `constant_methods` are
+    numbers that a .pte gives by name, such as get_bos_id; a decoder with a cache gives its context's length and others itself.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -73,15 +79,18 @@ def compile(
     if given.get("converter", Options.converter) == "open":
         targets.load(given["target"])
     if isolated:
-        if example_inputs is not None or train is not None:
-            raise OptionError("example_inputs and train are for modules", hint="isolated is for files")
+        if example_inputs is not None or train is not None or constant_methods:
+            raise OptionError(
+                "example_inputs, train and constant_methods are for modules", hint="isolated is for files"
+            )
         from openneutron.sandbox.compile_in_sandbox import compile_in_sandbox
         from openneutron.sandbox.supervisor import Limits
 
         stage("compiling in a sandbox")
         limits = Limits() if isolated is True else isolated
         return compile_in_sandbox(source, limits, given, sizes=sizes, calibration=calibration, name=name)
-    trust, flash = given.pop("trust", False), given.pop("flash_bytes", None)
+    trust, beside = given.pop("trust", False), {name: given.pop(name, None) for name in _BESIDE}
+    _check_beside(beside)
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
         source, example_inputs, calibration, name = _load_exported(source, trust, example_inputs, calibration, name)
     elif trust:
@@ -98,21 +107,44 @@ def compile(
             stage("importing the model")
             source, example_inputs, name, names, notes = _import_onnx(source, sizes, calibration, example_inputs, name)
         program = _compile_torch(
-            source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
+            source,
+            example_inputs,
+            calibration,
+            stage,
+            names=names,
+            name=name,
+            train=train,
+            constant_methods=constant_methods,
+            **given,
         )
-        return _with_notes(program, notes, flash)
+        return _with_notes(program, notes, beside)
     quantizing = {} if calibration is None else {name: given.pop(name) for name in _QUANTIZING if name in given}
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
-    if example_inputs is not None or train is not None:
-        raise OptionError("example_inputs and train are for PyTorch models", hint="a LiteRT file brings its shapes")
-    return _with_notes(_compile_litert(source, name, stage, given, calibration, **quantizing), (), flash)
+    if example_inputs is not None or train is not None or constant_methods:
+        raise OptionError(
+            "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
+        )
+    return _with_notes(_compile_litert(source, name, stage, given, calibration, **quantizing), (), beside)
 
 
-def _with_notes(program: Program, notes: tuple[str, ...], flash: int | None) -> Program:
-    """Add an importer's notes and the size of the board's flash to the program's report."""
-    report = replace(program.report, notes=(*program.report.notes, *notes), flash_bytes=flash or 0)
+def _check_beside(beside: Mapping[str, Any]) -> None:
+    """Raise an `OptionError` for a duty or battery that cannot be read, before anything is compiled."""
+    if beside["duty"] or beside["battery"]:
+        from openneutron.board.energy import with_energy
+        from openneutron.report.model import Report
+
+        with_energy(Report(), beside["duty"] or "", beside["battery"] or "")
+
+
+def _with_notes(program: Program, notes: tuple[str, ...], beside: Mapping[str, Any]) -> Program:
+    """Add an importer's notes, the size of the board's flash and the energy to the program's report."""
+    report = replace(program.report, notes=(*program.report.notes, *notes), flash_bytes=beside["flash_bytes"] or 0)
+    if beside["duty"]:
+        from openneutron.board.energy import with_energy
+
+        report = with_energy(report, beside["duty"], beside["battery"] or "")
     return replace(program, report=report)
 
 

@@ -27,9 +27,12 @@ EXTRA_OF = {
     "onnxruntime": "onnx",
     "pandas": "tables",
     "pyarrow": "parquet",
+    "tokenizers": "text",
+    "sentencepiece": "text",
     "serial": "board",
     "dask": "cluster",
     "distributed": "cluster",
+    "model_explorer": "model-explorer",
 }
 
 

@@ -18,7 +18,7 @@ from openneutron.compiler import kernels
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.selection import selection_code
-from tests import tiny
+from tests import decoders, tiny
 from tests.analyze.data.test_shards import archive, npy
 from tests.cli.inputs.test_front_end import write_wav
 from tests.compat.nxp_file import converted
@@ -59,7 +59,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 EXAMPLES = list(examples())
 # Models of the zoo take seconds each; what they show, tests of their own show too.
-SLOW = [line for _, line in EXAMPLES if re.search(r" cifarnet\b(?![._])", line)]
+SLOW = [line for _, line in EXAMPLES if re.search(r" (cifarnet\b(?![._])|story_decoder\b)|^openneutron chat ", line)]
 
 
 @pytest.fixture(scope="module")
@@ -122,19 +122,25 @@ def test_every_command_has_an_example() -> None:
     assert {name for name, _ in EXAMPLES} == set(all_commands())
 
 
-# The studio's run until Ctrl-C: tests/cli/test_studio.py starts them.
+# Those that serve a page run until Ctrl-C: tests/cli/test_studio.py and tests/cli/test_explore.py start them.
+SERVING = [line for name, line in EXAMPLES if name == "studio" or (name == "explore" and " -o " not in line)]
+
+
 @pytest.mark.parametrize(
     "line",
     [
         pytest.param(line, marks=[pytest.mark.full] if line in SLOW else [])
         for name, line in EXAMPLES
-        if name != "studio"
+        if line not in SERVING
     ],
     ids=str,
 )
 def test_it_runs_as_printed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     plug_in(monkeypatch, LiteRtBoard(tiny.convnet()))
+    if line.startswith("openneutron chat") and not Path("decoder.pte").exists():
+        decoders.program().save("decoder.pte")
+        Path("vocabulary.json").write_text(decoders.vocabulary().to_json())
     if "--quantization q.toml" in line and not Path("q.toml").exists():
         Path("q.toml").write_text("per_channel = true\n")  # the example above writes it, perhaps in another process
     assert call(line) == 0

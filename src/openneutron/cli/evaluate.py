@@ -71,6 +71,11 @@ def evaluate_model(
             metavar="POINTS", min=0, help="Stop once it is sure whether each form is this many points below the first."
         ),
     ] = None,
+    perplexity: Annotated[
+        bool,
+        typer.Option("--perplexity", help="A language model: --data is a file of tokens, or text with --tokenizer."),
+    ] = False,
+    tokenizer: Annotated[str, typer.Option(help="The tokenizer for text: tokenizer.json, .model, or our own.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     **quantizing: Any,
 ) -> None:
@@ -86,6 +91,8 @@ def evaluate_model(
 
     openneutron evaluate model.tflite --data images/ --mean 0.5 --std 0.5
 
+    openneutron evaluate story_decoder --perplexity --limit 1
+
     openneutron evaluate package.module:factory --data "val-{000..049}.tar" --workers 2 --decide 1
     """
     import json
@@ -93,10 +100,23 @@ def evaluate_model(
     from openneutron.analyze.data.source import Data
     from openneutron.analyze.sharded import score_shards
     from openneutron.board.rounding import LABEL, SILICON, check_rounding
+    from openneutron.cli.inputs.loading import found_source
     from openneutron.cli.main import DIFFERS
+    from openneutron.cli.shared.text_scores import evaluate_text, plain_text_score, text_table
     from openneutron.terminal import console
 
     silicon = check_rounding(rounding) == SILICON
+    if perplexity:
+        options = given_options(_QUANTIZING, quantizing) | {"target": target, "per_channel": per_channel}
+        options |= {"activations": activations}
+        source = found_source(model, size or (), calibration, trust=trust)
+        with console.progress("starting") as stage:
+            scores = evaluate_text(source, data, tokenizer, limit, stage, **options)
+        if as_json:
+            console.put(json.dumps([plain_text_score(one, scores[0]) for one in scores], indent=2))
+        else:
+            console.stdout().print(text_table(scores))
+        return
     with console.progress("starting") as stage:
         given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "trust": trust, "silicon": silicon}
         given |= {"activations": activations, "quantizing": given_options(_QUANTIZING, quantizing)}

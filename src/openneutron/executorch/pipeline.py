@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -16,6 +17,7 @@ from torch.fx import GraphModule
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.capture.checks import check_model, check_scales
+from openneutron.executorch.capture.decoder_facts import decoder_constants, with_given
 from openneutron.executorch.capture.export import (
     Inputs,
     check_program,
@@ -34,7 +36,7 @@ from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
 from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
-from openneutron.executorch.quality.improve import Wish, given_choices, improve, quantization_file
+from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.accuracy import (
     GOOD,
@@ -91,11 +93,13 @@ def compile_module(
     dump_kernel_selection_code: bool = False,
     dump_intermediates: bool = False,
     structure: InputStructure | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `Options`'.
 
     `structure` says how the arguments that users give hold the inputs, where these are not tensors by position.
+    `constant_methods` are numbers by the name of the method that gives them.
 
     With `int8_io` the program takes and gives INT8: its border quantizes nothing. An exported program that is still in
     float is quantized when there is calibration data.
@@ -106,7 +110,7 @@ def compile_module(
     built = build(
         source, example_inputs, calibration=calibration, progress=progress, name=name,
         channels_last=channels_last, int8_io=int8_io, dump_kernel_selection_code=dump_kernel_selection_code,
-        dump_intermediates=dump_intermediates, **options,
+        dump_intermediates=dump_intermediates, constant_methods=constant_methods, **options,
     )  # fmt: skip
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
     dumps: dict[str, bytes | str] = {}
@@ -167,6 +171,7 @@ def build(
     recipe: str = "neutron",
     placement: str = "all",
     train: Any = None,
+    constant_methods: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Built:
     """Compile as `compile_module` does, and return the quantized module and each partition too.
@@ -186,7 +191,10 @@ def build(
     source, chosen, notes = with_plain_weights(source, chosen)
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
-    deliver = _Delivery(spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__)
+    deliver = _Delivery(
+        spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__,
+        with_given({}, constant_methods),
+    )  # fmt: skip
     if isinstance(source, ExportedProgram) and not calibration:
         return deliver.finish(deliver(source, session))
     if train is not None:
@@ -209,7 +217,9 @@ def build(
     made = quantize(
         source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
         bodies=session.bodies if engines.neutron else None,
+        choose=partial(_first_choices, wish=wish, options=options, wide=_may_be_wide(engines, spec)),
     )  # fmt: skip
+    chosen = made.choices
     built = deliver(made.program, session, made.module, made, (*notes, *_mode_note(source, train)))
     if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
         with stages("looking for better choices"):
@@ -217,6 +227,16 @@ def build(
                 built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options
             )
     return deliver.finish(built, source, made.samples)
+
+
+def _may_be_wide(engines: Engines, spec: Options) -> bool:
+    return engines.neutron and spec.converter == "open" and not engines.cortex_m
+
+
+def _first_choices(
+    exported: ExportedProgram, chosen: Choices, *, wish: Wish, options: Mapping[str, Any], wide: bool
+) -> Choices:
+    return first_choices(exported, chosen, wish, given_choices(options)) if wide else chosen
 
 
 @dataclass(frozen=True)
@@ -231,6 +251,7 @@ class _Delivery:
     int8_io: bool
     metric: str
     source: str
+    constants: Mapping[str, Any]
 
     def __call__(
         self,
@@ -245,7 +266,7 @@ class _Delivery:
         check_scales(program)
         lowered = lower_program(
             program, self.spec, self.stages, int8_io=self.int8_io, engines=self.engines, placement=self.placement,
-            session=session,
+            session=session, constants=with_given(decoder_constants(program), self.constants),
         )  # fmt: skip
         compared: tuple[OutputAccuracy, ...] = ()
         warnings: tuple[str, ...] = ()
@@ -331,7 +352,7 @@ def _improve(
         found = improve(
             built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options),
             labels=part_labels(built.report.outputs, made.labels, made.wanted[0]),
-            wide=deliver.spec.converter == "open" and not engines.cortex_m,
+            wide=_may_be_wide(engines, deliver.spec), free=not decoder_constants(made.exported),
             stage=deliver.stages.progress or (lambda text: None),
         )  # fmt: skip
     report = dataclasses.replace(
@@ -354,7 +375,7 @@ def delivered_accuracy(
         return made.compare(metric), ("accuracy is that of the PT2E module: the program itself takes and gives INT8",)
     try:
         runner = runner_of(pte, "the program")
-        found = run_all(runner.run, made.samples)
+        found = run_all(runner.run, made.samples, len(made.samples))
         return compare_outputs(made.wanted, found, made.labels, metric=metric), ()
     except OpenNeutronError as error:
         return made.compare(metric), (

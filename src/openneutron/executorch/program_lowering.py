@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -24,7 +26,7 @@ from openneutron.executorch.upstream.leave_inductor_out import write_without_ind
 from openneutron.executorch.upstream.names import SpecViolationError, with_graph
 from openneutron.executorch.upstream.read_delegate_results import read_delegate_results
 from openneutron.microcode.pte import read_plan
-from openneutron.microcode.seal import seal_pte
+from openneutron.microcode.seal import write_sealed
 from openneutron.options import Options
 from openneutron.report.model import NodeVerdict
 
@@ -55,10 +57,11 @@ def lower_program(
     engines: Engines | None = None,
     placement: str = "all",
     session: CompileSession | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> LoweredProgram:
     """Partition, compile and serialize; with `int8_io` the border's quantize and dequantize go.
 
-    `session` has the bodies of the program's layer calls, if it has such calls.
+    `session` has the bodies of the program's layer calls, if it has such calls. `constants` become methods by these names.
     """
     import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
     from executorch.exir import to_edge_transform_and_lower
@@ -69,11 +72,13 @@ def lower_program(
     with stages("partitioning and compiling"):
         try:
             if partitioner is None:
-                edge = to_edge_transform_and_lower(program, compile_config=engines.compile_config())
+                edge = to_edge_transform_and_lower(
+                    program, compile_config=engines.compile_config(), constant_methods=dict(constants or {}) or None
+                )
             elif engines.cortex_m:
-                edge = retrace(program, partitioner, engines.compile_config())
+                edge = retrace(program, partitioner, engines.compile_config(), constants)
             else:
-                delegated = delegate(program, partitioner)
+                delegated = delegate(program, partitioner, constants)
                 edge, retraced = delegated.manager, delegated.retraced
         except SpecViolationError as error:
             raise _no_core_operator(program, str(error)) from error
@@ -97,10 +102,10 @@ def lower_program(
     with stages("writing the program"), torch.no_grad(), read_delegate_results(), write_without_inductor():
         _keep_first_contents(program)
         executorch_program = edge.to_executorch()
-        pte = seal_pte(bytes(executorch_program.buffer))
+        pte = write_sealed(executorch_program.write_to_file)
     gone = {border.node for border in borders if not border.reason}
     verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
-    check_host_kernels(tuple(read_plan(pte, where="<pte>").operators), verdicts)
+    check_host_kernels(tuple(read_plan(pte, where="<pte>", with_payloads=False).operators), verdicts)
     arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
     unmatched = () if partitioner is None else partitioner.unmatched
     return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas), retraced, unmatched)

@@ -7,9 +7,9 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,11 +17,12 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.executorch.capture.checks import check_model, check_samples
+from openneutron.executorch.capture.decoder_facts import decoder_constants
 from openneutron.executorch.capture.export import Inputs, check_shapes, evaluation, export, one_thread
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.lower.layer_calls import LayerBodies
 from openneutron.executorch.partition.passes.keep_layers_whole import contract_layers
-from openneutron.executorch.quantize.accuracy import SAMPLES, compare_outputs, run_all
+from openneutron.executorch.quantize.accuracy import SAMPLES, SEQUENCE, compare_outputs, run_all
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.measure.piece_labels import piece_labels
@@ -47,11 +48,12 @@ class Quantized:
     labels: Sequence[torch.Tensor | None]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    choices: Choices = field(default_factory=Choices)
 
     @property
     def samples(self) -> Sequence[Inputs]:
         """The samples on which accuracy is measured."""
-        return self.calibration[:SAMPLES]
+        return self.calibration[: len(self.wanted)]
 
     @property
     def sqnr(self) -> tuple[float, ...]:
@@ -62,7 +64,7 @@ class Quantized:
         """Measure the module's accuracy; its state stays as it was."""
         states = states_of(self.module)
         with one_thread():
-            found = run_all(self.module, self.samples)
+            found = run_all(self.module, self.samples, len(self.samples))
         restore(self.module, states)
         return compare_outputs(self.wanted, found, self.labels, metric=metric)
 
@@ -77,8 +79,11 @@ def quantize(
     stages: Stages | None = None,
     engines: Engines | None = None,
     bodies: LayerBodies | None = None,
+    choose: Callable[[ExportedProgram, Choices], Choices] | None = None,
 ) -> Quantized:
     """Quantize a model after training, and run it in float on a few calibration samples to compare with later.
+
+    `choose` may change the choices once the program is known.
 
     With `bodies` recurrent layers are one call each in the program, which only our partitioner knows; their bodies go there.
     """
@@ -92,10 +97,11 @@ def quantize(
     with nullcontext() if isinstance(model, ExportedProgram) else evaluation(model):
         with stages("exporting"):
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
+        chosen = chosen if choose is None else choose(exported, chosen)
         module, program, notes, warnings = _convert(exported, inputs, batches, chosen, engines, bodies, stages)
         with stages("running the model in float"), one_thread():
-            wanted = run_original(model, batches[:SAMPLES])
-    return Quantized(module, program, exported, batches, wanted, piece_labels(exported), notes, warnings)
+            wanted = run_original(model, batches[: SEQUENCE if decoder_constants(exported) else SAMPLES])
+    return Quantized(module, program, exported, batches, wanted, piece_labels(exported), notes, warnings, chosen)
 
 
 def quantize_again(
@@ -113,7 +119,7 @@ def quantize_again(
         module, program, notes, warnings = _convert(
             made.exported, example_inputs, made.calibration, chosen, engines, bodies, stages
         )
-    return replace(made, module=module, program=program, notes=notes, warnings=warnings)
+    return replace(made, module=module, program=program, notes=notes, warnings=warnings, choices=chosen)
 
 
 def _convert(

@@ -166,7 +166,7 @@ def _models(given: Any) -> Iterable[Model]:
         elif isinstance(one, Mapping):
             yield from _parse_entry(one)
         else:
-            yield _known(Model(os.fspath(one)))
+            yield _check_source(Model(os.fspath(one)))
 
 
 def _parse_entry(entry: Mapping[str, Any]) -> Iterable[Model]:
@@ -179,7 +179,7 @@ def _parse_entry(entry: Mapping[str, Any]) -> Iterable[Model]:
     lists = [value if isinstance(value, (list, tuple)) else [value] for value in arguments.values()]
     for values in itertools.product(*lists):
         pairs = tuple(zip(arguments, values, strict=True))
-        yield _known(
+        yield _check_source(
             Model(
                 os.fspath(entry["source"]), pairs, sizes, str(entry.get("calibration", "")),
                 entry.get("trust") is True, _data(entry),
@@ -199,7 +199,7 @@ def _data(entry: Mapping[str, Any]) -> Data | None:
     return Data(str(entry["data"]), limit, str(entry.get("mean", "")), str(entry.get("std", "")))
 
 
-def _known(model: Model) -> Model:
+def _check_source(model: Model) -> Model:
     """Return the model if its source exists; the file itself is not read."""
     found = find(model.source)
     if model.arguments and found.kind != "factory":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ class ZooModel:
     """One network, ready to compile: ``openneutron.compile(m.model, m.example_inputs, calibration=m.calibration)``.
 
     ``trained`` is False for networks whose weights are seeded random numbers: their cycles and memory are meaningful, their
-    outputs are not.
+    outputs are not. ``constants`` are what a language model's program tells its runners by name.
     """
 
     name: str
@@ -61,6 +61,13 @@ class ZooModel:
     calibration: list[tuple[torch.Tensor, ...]]
     trained: bool
     test_set: Callable[[], LabelledImages] | None = field(default=None, repr=False)
+    test_tokens: Callable[[], Sequence[Sequence[int]]] | None = field(default=None, repr=False)
+    constants: Mapping[str, int | list[int]] = field(default_factory=dict)
+
+    @property
+    def test_sequences(self) -> Sequence[Sequence[int]]:
+        """The sequences of tokens that a language model is measured on; none for others."""
+        return () if self.test_tokens is None else self.test_tokens()
 
     def test_images(self) -> LabelledImages:
         """Load and return the labelled test images.

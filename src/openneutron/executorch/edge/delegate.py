@@ -7,8 +7,9 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
@@ -37,27 +38,39 @@ class Delegated:
     retraced: str = ""
 
 
-def delegate(program: ExportedProgram, partitioner: NeutronPartitioner) -> Delegated:
-    """Lower a program as `to_edge_transform_and_lower` does, faster for most networks."""
+def delegate(
+    program: ExportedProgram, partitioner: NeutronPartitioner, constants: Mapping[str, Any] | None = None
+) -> Delegated:
+    """Lower a program as `to_edge_transform_and_lower` does, faster for most networks; `constants` become methods."""
     try:
-        return Delegated(_straight(program, partitioner))
+        return Delegated(_straight(program, partitioner, constants))
     except Unknown as unknown:
-        return Delegated(retrace(program, partitioner), str(unknown))
+        return Delegated(retrace(program, partitioner, constants=constants), str(unknown))
 
 
 def retrace(
-    program: ExportedProgram, partitioner: NeutronPartitioner, config: EdgeCompileConfig | None = None
+    program: ExportedProgram,
+    partitioner: NeutronPartitioner,
+    config: EdgeCompileConfig | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> EdgeProgramManager:
     """Lower a program with ExecuTorch's own function; the result is verified unless `config` says otherwise."""
     # Verified below, when leftovers are decomposed.
-    manager = to_edge_transform_and_lower(program, partitioner=[partitioner], compile_config=config or unchecked())
+    manager = to_edge_transform_and_lower(
+        program,
+        partitioner=[partitioner],
+        compile_config=config or unchecked(),
+        constant_methods=dict(constants or {}) or None,
+    )
     partitioner.finish(manager.exported_program())
     if config is None:
         _verify(manager)
     return manager
 
 
-def _straight(program: ExportedProgram, partitioner: NeutronPartitioner) -> EdgeProgramManager:
+def _straight(
+    program: ExportedProgram, partitioner: NeutronPartitioner, constants: Mapping[str, Any] | None
+) -> EdgeProgramManager:
     """Run the steps of `to_edge_transform_and_lower`, without its retraces."""
     if not write_edge.is_used():
         raise Unknown(write_edge.reason())
@@ -69,7 +82,8 @@ def _straight(program: ExportedProgram, partitioner: NeutronPartitioner) -> Edge
         raise Unknown("an operator that is kept here and decomposed there")
     edge = direct_edge(program, whole)
     with recompile_once(), sort_in_place():  # otherwise the whole graph is printed and copied for every partition
-        manager = EdgeProgramManager({"forward": edge}, compile_config=unchecked()).to_backend({"forward": partitioner})
+        edges = EdgeProgramManager({"forward": edge}, dict(constants or {}) or None, compile_config=unchecked())
+        manager = edges.to_backend({"forward": partitioner})
     partitioner.finish(manager.exported_program())
     _verify(manager)
     return manager

@@ -8,16 +8,18 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import torch
+from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
+from openneutron.executorch.capture.decoder_facts import decoder_constants
 from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
 from openneutron.executorch.quality.search import Search, Trial
 from openneutron.executorch.quality.trials import Trials
-from openneutron.executorch.quantize.choices import NAMES, Choices, to_toml
+from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
 from openneutron.options import SCHEMA, Options
 from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
 from openneutron.report.model import OutputAccuracy, Report
@@ -27,6 +29,7 @@ _MANY_TRIALS_NODES: Final = 400  # a larger network has half of the trials
 _BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimate of their cycles
 _WIDE_TRIALS: Final = 3  # before each of these
 _MOST_GROWTH: Final = 4.0  # of what an estimate may use after one that was too high
+_WEIGHTED: Final = "aten.linear.default"
 _MARGIN: Final = 0.9  # of the cycles that remain
 
 
@@ -106,24 +109,27 @@ def improve(
     fixed: frozenset[str] = frozenset(),
     labels: Sequence[torch.Tensor | None] = (),
     wide: bool = True,
+    free: bool = True,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Improved[T]:
     """Search for better choices than `chosen`, of which the options in `fixed` stay, and build the program with them.
 
-    `module` is the quantized network of `first`. `wide` allows 16-bit activations. The first program comes back where nothing
-    is better within the cycles.
+    `module` is the quantized network of `first`. `wide` allows 16-bit activations, `free` trials that cost no
+    cycles. The first program comes back where nothing is better within the cycles.
     """
     budget = _TRIALS if len(trials.exported.graph.nodes) <= _MANY_TRIALS_NODES else _TRIALS // 2
     aim = wish.aim(len(trials.calibration))
     search = Search(trials, aim, _FLOAT, chosen, budget=budget, fixed=fixed, stage=stage, labels=labels)
     start = wish.measure(first.report.outputs)
     search.begin(start)
-    if chosen.activations == "int8":
+    narrow_layers = chosen.activations == "int8" or any(one.activations == "int8" for one in chosen.layers)
+    if narrow_layers:
         search.find_layers(module)
-    search.try_free()
+    if free:
+        search.try_free()
     narrow, narrow_measure = search.best, search.measure
     costs, most = costs_of(first.report), wish.cycles - 1
-    wide = wide and chosen.activations == "int8" and not search.reached
+    wide = wide and narrow_layers and not search.reached
     built, choices, problem = first, chosen, ""
     for attempt in range(_BUILDS if wide else 1):
         if wide:
@@ -251,6 +257,18 @@ def _missed(wish: Wish, report: Report) -> tuple[str, ...]:
 def quantization_file(choices: Choices, source: str) -> str:
     """Return the quantization file that repeats some choices."""
     return to_toml(choices, head=f"openneutron compile {source}: found by --quality")
+
+
+def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed: frozenset[str]) -> Choices:
+    """Return the choices that a compile begins with: for a decoder, 16 bits everywhere but in products with weights.
+
+    A residual stream grows from layer to layer, and the noise of a cache adds up over the context; with a token a call the
+    weights take the time. What a user chose stays.
+    """
+    if wish.quality == "plain" or fixed & {"activations", "precision"} or not decoder_constants(exported):
+        return chosen
+    narrow = LayerChoice(_WEIGHTED, activations="int8")
+    return replace(chosen, activations="int16", layers=(narrow, *chosen.layers))
 
 
 def given_choices(options: Mapping[str, Any]) -> frozenset[str]:

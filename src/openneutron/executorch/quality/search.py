@@ -171,7 +171,7 @@ class Search:
         return self._noise[1:]
 
     def _narrow(self) -> Choices:
-        return replace(self.best, layers=tuple(one for one in self.best.layers if one.activations is None))
+        return replace(self.best, layers=tuple(one for one in self.best.layers if one.activations != "int16"))
 
     def with_wide(self, names: Iterable[str]) -> Choices:
         """Return the best choices with 16 bits in these layers and no others."""

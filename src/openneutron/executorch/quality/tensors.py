@@ -26,6 +26,7 @@ from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_changed, is_dequantize, is_quantize
 from openneutron.executorch.quantize.accuracy import copy_tensors
+from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.upstream.names import tree_leaves
 
 Array = npt.NDArray[np.float64]
@@ -150,25 +151,40 @@ def measure_noise(
 ) -> Noise:
     """Return the noise that each tensor alone adds to each part of the outputs, on some of the samples.
 
-    `labels` number the pieces that outputs are joined from; each is a part.
+    `labels` number the pieces that outputs are joined from; each is a part. A state is carried from sample to sample.
     """
     off = set().union(*(one.quantizes for one in tensors))
     states = {node for node in module.graph.find_nodes(op="get_attr") if is_changed(node)}
     count = max(1, min(len(samples), MOST_SAMPLES, MOST_RUNS // max(1, len(tensors))))
+    # A state has to be carried through all samples; without one the first few serve.
+    step = max(1, len(samples) // count) if states else 1
+    kept = states_of(module)
     signal: Any = 0.0
     floor: Any = 0.0
     alone: list[Any] = [0.0] * len(tensors)
     with torch.no_grad(), one_thread():
-        for sample, reference in zip(samples[:count], wanted[:count], strict=True):
+        for number, (sample, reference) in enumerate(zip(samples[: count * step], wanted[: count * step], strict=True)):
             run = _FloatRun(module, off, states)
             base = run.run(*copy_tensors(sample))
+            measured = (number + 1) % step == 0
+            if not measured:
+                _carry_on(run, states)
+                continue
             signal = signal + _powers(reference, labels)
             floor = floor + _powers(_differences(base, reference), labels)
             for at, tensor in enumerate(tensors):
                 found = _run_again(run, tensor.quantizes, off, states)
                 alone[at] = alone[at] + _powers(_differences(found, base), labels)
+            _carry_on(run, states)
+    restore(module, kept)
     signal = np.maximum(signal, np.finfo(np.float64).tiny)
     return Noise(np.stack(alone) / signal if alone else np.zeros((0, signal.size)), floor / signal)
+
+
+def _carry_on(run: _FloatRun, states: set[Node]) -> None:
+    """Store the states that a run has left in its copies, for the next sample."""
+    for node in states:
+        run.fetch_attr(str(node.target)).copy_(run.env[node])
 
 
 def _run_again(run: _FloatRun, quantizes: set[Node], off: set[Node], states: set[Node]) -> Any:

@@ -13,15 +13,22 @@ import math
 
 from torch.fx import Node
 
-from openneutron.executorch.fx import arguments, shape_of
+from openneutron.executorch.fx import arguments, operator_name, shape_of
 
 SOFTMAX = frozenset({"aten.softmax.int", "aten._softmax.default"})
+PRODUCTS = frozenset({"aten.matmul.default", "aten.bmm.default"})
+WIDE_KEY = "openneutron_wide_probabilities"  # of softmaxes whose forbidden classes are multiplied by 0 behind them
 MOST_WIDE = 256  # up to so many classes the 16-bit softmax is accurate enough
 
 
 def is_over_many(node: Node) -> bool:
-    """Return whether a softmax has more classes than `MOST_WIDE`."""
-    return _classes(node) > MOST_WIDE
+    """Return whether a softmax has too many classes for 16 bits: more than `MOST_WIDE`, unless a mask follows it."""
+    return _classes(node) > MOST_WIDE and WIDE_KEY not in node.meta
+
+
+def is_attention(node: Node) -> bool:
+    """Return whether products of matrices read the probabilities of a softmax."""
+    return any(operator_name(user) in PRODUCTS for user in node.users)
 
 
 def reach(node: Node) -> float:

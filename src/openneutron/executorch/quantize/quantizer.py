@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
-from openneutron.executorch.fx import FloatReason, keep_float, module_path, module_types, operator_name
+from openneutron.executorch.fx import FloatReason, keep_float, layer_of, module_path, module_types, operator_name
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.check.keep_float import why_float
@@ -27,6 +27,8 @@ from openneutron.executorch.quantize.choices import (
 )
 from openneutron.executorch.quantize.passes import passes_for, run_passes
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
+from openneutron.executorch.quantize.passes.decompose.refine_roots import refine_roots
+from openneutron.executorch.quantize.passes.mask_probabilities import mask_probabilities
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
 from openneutron.executorch.quantize.passes.separate_ranges import is_marked_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
@@ -133,7 +135,10 @@ class NeutronQuantizer(Quantizer):
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Rewrite the ATen graph in place so that all supported operators can be quantized."""
-        passes = passes_for(is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude])
+        passes = passes_for(
+            is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude],
+            written_out=[self._refine_roots, self._mask_probabilities],
+        )  # fmt: skip
         check, self.check = self.check, None
         if check is None or check.model is not model:
             return run_passes(passes, model)
@@ -146,6 +151,12 @@ class NeutronQuantizer(Quantizer):
 
     def _replace_magnitude(self, model: GraphModule) -> int:
         return replace_magnitude(model, self._is_wide)
+
+    def _refine_roots(self, model: GraphModule) -> int:
+        return refine_roots(model, self._is_wide)
+
+    def _mask_probabilities(self, model: GraphModule) -> int:
+        return mask_probabilities(model, self._is_wide)
 
     def annotate(self, model: GraphModule) -> GraphModule:
         """Annotate every node whose operator has a file; nodes that another quantizer annotated are skipped."""
@@ -211,5 +222,5 @@ class NeutronQuantizer(Quantizer):
 def _names(node: Node) -> set[str]:
     """Return every name a pattern can match: the node's, its operator's, its module's path and classes."""
     kinds = module_types(node)
-    names = {node.name, operator_name(node), module_path(node), *kinds}
+    names = {node.name, operator_name(node), layer_of(node), module_path(node), *kinds}
     return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

@@ -84,7 +84,7 @@ def runner_of(data: bytes, where: str) -> LoadedProgram:
 
 
 class LoadedProgram:
-    """A program in the stock runtime; made by `load_program`. `inputs` says what it takes."""
+    """A program in the stock runtime; made by `load_program`. `inputs` and `outputs` say what it takes and gives."""
 
     def __init__(self, data: bytes, *, where: str, etdump: bool) -> None:
         self._where = where
@@ -92,7 +92,8 @@ class LoadedProgram:
         self._library = _delegate()
         self._data = data
         self.reset()
-        self.inputs = read_plan(data, where=where).inputs
+        plan = read_plan(data, where=where)
+        self.inputs, self.outputs = plan.inputs, plan.outputs
 
     def reset(self) -> None:
         """Begin again: what the program keeps from run to run is as it was when loaded, and nothing is recorded.
@@ -156,6 +157,28 @@ class LoadedProgram:
             payload.converter == "open" and header_of(payload.microcode)["state_bytes"]
             for payload in payloads_of_pte(self._data, where=self._where)
         )
+
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """What the program's methods without inputs give, by name: facts for those who run it, such as get_max_seq_len.
+
+        Example:
+            >>> load_program("decoder.pte").constants["get_vocab_size"]
+            512
+        """
+        found: dict[str, Any] = {}
+        for name in sorted(self._program.method_names - {_METHOD}):
+            method = self._library.watch(lambda name=name: self._program.load_method(name))
+            if method.error is not None or method.lines:
+                raise _failure(method, self._where) from method.error
+            if method.value.metadata.num_inputs():
+                continue
+            outcome = self._library.watch(lambda method=method: method.value.execute([]))
+            if outcome.error is not None:
+                raise _failure(outcome, self._where) from outcome.error
+            values = list(outcome.value)
+            found[name] = values[0] if len(values) == 1 else values
+        return found
 
     def write_etdump(self, path: str | os.PathLike[str]) -> None:
         """Write the events of the runs so far for `executorch.devtools.Inspector`; needs `etdump=True` on loading.

@@ -47,6 +47,6 @@ def lower(call: Call) -> Value:
     table, dim, index = _looked_up(call)
     x = call.quantized(table)
     order = tuple(range(x.rank))
-    value, made = call.result(tuple(range(len(call.shape))), x.quantization)
+    value, made = call.result(tuple(range(len(call.shape))), x.quantization, dtype=x.storage.dtype)
     call.emit("GATHER", [call.tensor(x, order), index_tensor(call, index)], [made], axis=dim, batch_dims=0)
     return value

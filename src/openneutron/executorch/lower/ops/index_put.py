@@ -62,6 +62,6 @@ def lower(call: Call) -> Value:
     if update is None:
         raise call.reject("other_shape", f"rows of {list(rows.shape)} are repeated to {list(box)}", "expand them first")
     starts = starts_tensor(call, position_tensor(call, index), x.rank, order.index(dim))
-    value, made = call.result(order, x.quantization)
+    value, made = call.result(order, x.quantization, dtype=x.storage.dtype)
     call.emit("DYNAMIC_UPDATE_SLICE", [call.tensor(x, order), call.tensor(update, order), starts], [made])
     return value

@@ -31,13 +31,13 @@ def lower(call: Call) -> Value:
     order = call.common_order([x])
     if call["index"] not in call.lowering.constants:
         dim = call.dim(call["dim"], x.rank)
-        value, made = call.result(order, x.quantization)
+        value, made = call.result(order, x.quantization, dtype=x.storage.dtype)
         positions = index_tensor(call, call["index"])
         call.emit("GATHER", [call.tensor(x, order), positions], [made], axis=order.index(dim), batch_dims=0)
         return value
     dim = call.dim(call["dim"], x.rank)
     picked = call.lowering.constants.require(call["index"], call.node, "the positions")
     indices = call.constant("positions", np.mod(picked, x.shape[dim]), DType.INT32)
-    value, made = call.result(order, x.quantization)
+    value, made = call.result(order, x.quantization, dtype=x.storage.dtype)
     call.emit("GATHER", [call.tensor(x, order), indices], [made], axis=order.index(dim), batch_dims=0)
     return value

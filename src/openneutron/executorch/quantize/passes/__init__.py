@@ -104,9 +104,13 @@ _EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constan
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 
 
-def passes_for(*, is_qat: bool, wide: Sequence[Pass] = ()) -> tuple[Pass, ...]:
-    """Return all passes in their order; `wide` are those for 16-bit activations, which run after recognition."""
-    every = (*RECOGNITION, *wide, *(TRAINING_PASSES if is_qat else ()), *PASSES)
+def passes_for(*, is_qat: bool, wide: Sequence[Pass] = (), written_out: Sequence[Pass] = ()) -> tuple[Pass, ...]:
+    """Return all passes in their order.
+
+    Two kinds are for 16-bit activations: `wide` run after recognition, `written_out` where norms and masks are written out.
+    """
+    at = PASSES.index(replace_division)
+    every = (*RECOGNITION, *wide, *(TRAINING_PASSES if is_qat else ()), *PASSES[:at], *written_out, *PASSES[at:])
     return tuple(step for step in every if not (is_qat and step in _EVALUATION_ONLY))
 
 

@@ -24,7 +24,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.quantize.many_classes import SOFTMAX, is_over_many
+from openneutron.executorch.quantize.many_classes import SOFTMAX, is_attention, is_over_many
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _CUBIC = 0.044715
@@ -38,7 +38,8 @@ def decompose_wide(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
         rule = _RULES.get(operator_name(node))
         if rule is None or not isinstance(value_of(node), torch.Tensor) or not is_wide(node):
             continue
-        if operator_name(node) in SOFTMAX and not is_over_many(node):
+        # Probabilities of attention are masked, or split in two parts, by passes of their own.
+        if operator_name(node) in SOFTMAX and (is_attention(node) or not is_over_many(node)):
             continue
         node.replace_all_uses_with(rule(Insert(model, node), node))
         model.graph.erase_node(node)

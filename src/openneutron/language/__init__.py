@@ -1,0 +1,1 @@
+"""Language models: vocabularies, generation token by token, and perplexity."""

@@ -1,0 +1,73 @@
+"""A decoder that runs one token a call: positions and tokens are checked before the model sees them.
+
+Example:
+    >>> decoder = Decoder(program.run, program.reset, context=256, vocabulary=512)
+    >>> logits = decoder.feed([0, 17, 40])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import OptionError
+
+Logits: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass
+class Decoder:
+    """A model and the position of its next token.
+
+    `step` takes a token and its position and returns the logits of the next token; `reset` begins a new text. The model has
+    `context` positions and `vocabulary` tokens; `where` names it in messages.
+    """
+
+    step: Callable[[int, int], Any]
+    reset: Callable[[], None]
+    context: int
+    vocabulary: int
+    where: str = ""
+    position: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many tokens the context can still take."""
+        return self.context - self.position
+
+    def begin(self) -> None:
+        """Begin a new text."""
+        self.reset()
+        self.position = 0
+
+    def feed(self, tokens: Sequence[int]) -> Logits:
+        """Give tokens to the model, one after the other, and return the logits behind the last one.
+
+        Nothing is given where one of them is outside the vocabulary, or all do not fit the context.
+        """
+        self.check(tokens)
+        found: Any = None
+        for token in tokens:
+            found = self.step(token, self.position)
+            self.position += 1
+        return np.asarray(found, np.float32).reshape(-1)[-self.vocabulary :]
+
+    def check(self, tokens: Sequence[int]) -> None:
+        """Refuse tokens that the model does not have, and more than the context can take."""
+        if not len(tokens):
+            raise OptionError("no token was given", where=self.where, hint="give at least one")
+        wrong = next((token for token in tokens if not 0 <= token < self.vocabulary), None)
+        if wrong is not None:
+            raise OptionError(
+                f"token {wrong} is outside the vocabulary of {self.vocabulary:,}", where=self.where,
+                hint="use the tokenizer that the model was trained with",
+            )  # fmt: skip
+        if len(tokens) > self.left:
+            raise OptionError(
+                f"position {self.position + len(tokens) - 1:,} is beyond the context of {self.context:,} tokens",
+                where=self.where, hint="give a shorter text, or begin a new one",
+            )  # fmt: skip
