@@ -37,7 +37,7 @@ from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
-from openneutron.executorch.quality.goals import Measure, measure_parts
+from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
 from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.accuracy import (
@@ -367,7 +367,8 @@ def _improve(
     trials = Trials(made.exported, made.calibration, made.samples, made.wanted, judge, engines.quantizer)
     with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):
         found = improve(
-            built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options), labels=made.labels,
+            built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options),
+            labels=part_labels(built.report.outputs, made.labels, made.wanted[0]),
             wide=_may_be_wide(engines, deliver.spec), free=not decoder_constants(made.exported),
             stage=deliver.stages.progress or (lambda text: None),
         )  # fmt: skip
