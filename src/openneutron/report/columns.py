@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+from openneutron.machine.targets import is_processor
 from openneutron.report.energy_text import energy_text
 from openneutron.report.facts import on_microcontroller
 from openneutron.report.latency import latency
@@ -25,9 +26,9 @@ WHICH_WORD = (
 
 
 def rows(report: Report) -> list[tuple[str, str, str]]:
-    """Return label, stock and open value; nothing if the stock answer is not known."""
+    """Return label, stock and open value; nothing if the stock answer is not known, or there is no NPU."""
     stock, totals, whole = report.stock, report.totals, report.whole
-    if not stock.operators_total:
+    if not stock.operators_total or is_processor(report.target):
         return []
     from_torch = bool(report.nodes)
     memory = "ExecuTorch's memory and scratch" if from_torch else "kTensorArenaSize"
