@@ -250,7 +250,7 @@ def fits(
 
 
 def _without_npu(case: _Case) -> tuple[str, ...]:
-    """Return what the chip's core would do alone: whether the NPU is needed for these limits. Nothing of cores without costs."""
+    """Return what the chip's core would do alone, and whether the limits need the NPU; nothing of cores without costs."""
     chip = case.target
     if not targets.is_processor(chip.cpu):
         return ()
