@@ -75,16 +75,22 @@ test-aarch64: setup ## the C tests on 64-bit Arm: cross-compiled, under sanitize
 	cmake --build $(AARCH64_BUILD) -- --quiet && \
 	ctest --test-dir $(AARCH64_BUILD) --output-on-failure --no-tests=error -j 2
 
-# CifarNet as an example; any compiled model goes the same way.
-FIRMWARE := build/firmware/cifarnet
-firmware: setup ## driver and firmware for Cortex-M33, and CifarNet as an image
+# NETWORK is a model of the zoo or a file; TARGET the processor, OPTIONS more of what `openneutron compile` takes.
+# The payload is in the flash of its program and as safe as that, so it has no checksum of its own to compare.
+NETWORK ?= cifarnet
+TARGET ?= cortex_m33
+OPTIONS ?=
+FIRMWARE_NAME := $(basename $(notdir $(NETWORK)))
+FIRMWARE := build/firmware/$(FIRMWARE_NAME)
+FIRMWARE_MODEL := $(FIRMWARE)/compiled$(or $(filter .tflite,$(suffix $(NETWORK))),.pte)
+firmware: setup ## one model as an image for a Cortex-M's own core: make firmware [NETWORK=model.tflite] [TARGET=cortex_m33] [OPTIONS=]
 	@mkdir -p $(FIRMWARE)
-	$(BIN)/openneutron compile cifarnet -o $(FIRMWARE)/cifarnet.pte --dump-kernel-selection >/dev/null
-	$(BIN)/openneutron extract-payload $(FIRMWARE)/cifarnet.pte -o $(FIRMWARE)/model.c --random-inputs 0
-	@$(MAKE) -s -f runtime/cortex_m33/firmware.mk library image MODEL=$(FIRMWARE) NAME=cifarnet \
-		SELECTION=$(FIRMWARE)/cifarnet_kernel_selection.c
-	@arm-none-eabi-size build/firmware/libneutron.a -t | tail -1 | awk '{print "build/firmware/libneutron.a: " $$1 " bytes of text"}'
-	@echo "$(FIRMWARE)/cifarnet.elf: qemu-system-arm -M mps2-an505 -nographic -semihosting -kernel $(FIRMWARE)/cifarnet.elf"
+	$(BIN)/openneutron compile $(NETWORK) --target $(TARGET) $(OPTIONS) -o $(FIRMWARE_MODEL) --dump-kernel-selection --json >$(FIRMWARE)/compiled.json
+	$(BIN)/openneutron extract-payload $(FIRMWARE_MODEL) -o $(FIRMWARE)/model.c --random-inputs 0
+	@$(MAKE) -s -f runtime/cortex_m33/firmware.mk library image MODEL=$(FIRMWARE) NAME=$(FIRMWARE_NAME) CPU=$(subst _,-,$(TARGET)) \
+		BUILD=build/firmware/$(TARGET) CHECKSUM=no LEAN=yes SELECTION=$(FIRMWARE)/compiled_kernel_selection.c
+	@arm-none-eabi-size build/firmware/$(TARGET)/lean*/libneutron.a -t | tail -1 | awk '{print "build/firmware/$(TARGET)/libneutron.a: " $$1 " bytes of text"}'
+	@echo "$(FIRMWARE)/$(FIRMWARE_NAME).elf: qemu-system-arm -M mps2-an505 -nographic -semihosting -kernel $(FIRMWARE)/$(FIRMWARE_NAME).elf"
 
 firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bit the host's
 	$(BIN)/python -m pytest -q tests/firmware -rs
@@ -133,7 +139,7 @@ docs: setup ## the documentation site in build/site; needs no network
 	@echo "build/site/index.html"
 
 screenshots: setup ## the documentation's pictures: report and site in a browser, a session on a terminal
-	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py tests/docs/test_site.py
+	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py tests/studio/test_page.py tests/docs/test_site.py
 	$(BIN)/python scripts/terminal.py docs/images/terminal.svg
 
 generate: setup ## rewrite what comes from tables: C headers, the checker's tables, format page, reference pages

@@ -128,10 +128,47 @@ def unpu_resnet() -> bytes:
     return net.finish(net.reshape(y, (1, 100)))
 
 
+def cifarnet_executorch() -> bytes:
+    """NXP's CifarNet example for ExecuTorch: max pools, INT8 inputs and outputs."""
+    net = Layers((1, 32, 32, 3))
+    y = net.max_pool(net.conv(net.input, 32, 5, act="NONE"), 2, 2)
+    y = net.max_pool(net.conv(y, 32, 5, act="NONE"), 2, 2)
+    y = net.max_pool(net.conv(y, 64, 5, act="NONE"), 1, 2)
+    return net.finish(net.softmax(net.fully_connected(y, 10)))
+
+
+def yolo_face_detect() -> bytes:
+    """The face detector of NXP's model zoo: MobileNet-like backbone, a pyramid of three scales, a head for each."""
+    net = Layers((1, 128, 160, 3))
+
+    def separable(x: int, channels: int) -> int:
+        return net.conv(net.depthwise(x), channels, 1)
+
+    def halved(x: int, channels: int) -> int:
+        return net.conv(net.depthwise(net.pad(x, 1, 1), 3, 2, padding=VALID), channels, 1)
+
+    def residual(x: int) -> int:
+        return net.add(x, separable(x, net.shape(x)[3]))
+
+    def head(x: int) -> int:
+        return net.conv(net.conv(net.depthwise(net.conv(x, 192, 1)), 144, 1), 18, 1, act="NONE")
+
+    y = separable(net.conv(net.input, 8, 3, 2), 16)
+    fine = halved(separable(halved(y, 32), 32), 64)
+    middle = net.max_pool(separable(fine, 64), 2, 2)
+    coarse = net.max_pool(separable(middle, 64), 2, 2)
+    lowest = net.conv(coarse, 32, 1)
+    middle = residual(net.add(middle, net.resize(coarse, 8, 10)))
+    fine = separable(residual(net.add(fine, net.resize(net.conv(middle, 64, 1), 16, 20))), 64)
+    middle = separable(residual(net.add(middle, net.conv(net.max_pool(fine, 2, 2), 64, 1))), 64)
+    coarse = residual(net.add(lowest, net.conv(net.max_pool(middle, 2, 2), 32, 1)))
+    return net.finish(head(coarse), head(middle), head(fine))
+
+
 BOARD_NETWORKS: dict[str, Callable[[], bytes]] = {
     one.__name__: one
     for one in (
         cifarnet, ds_cnn_s, mobilenet_v1_025_128, mobilenet_v1_1_224, resnet8, ds_cnn, autoencoder, vww, unpu_autoencoder,
-        unpu_nas, unpu_resnet,
+        unpu_nas, unpu_resnet, cifarnet_executorch, yolo_face_detect,
     )
 }  # fmt: skip

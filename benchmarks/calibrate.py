@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
-from benchmarks.published import POINTS, Point  # noqa: E402
+from benchmarks.published import POINTS, UNEXPLAINED, Point  # noqa: E402
 from openneutron.board import fit as board_fit  # noqa: E402
 from openneutron.board.answer import converted_by_stock  # noqa: E402
 from openneutron.board.fit import Measured, Prior  # noqa: E402
@@ -45,8 +45,10 @@ from openneutron.board.workload import (  # noqa: E402
 )
 from openneutron.machine import targets  # noqa: E402
 
-# imx95 has no published latency of a model: constants of the array are those of imxrt700, memory constants are its own.
-ALSO_ARRAY = ("imx95", ("mac", "lane", "row"))
+# No latency of a model on these is published: constants of the array are those of imxrt700, memory constants are their own.
+ALSO_ARRAY = ("imx95", "imxrt2660")
+ARRAY = ("mac", "lane", "row")
+MEAN_WITHIN, WORST_WITHIN, INTERVAL_WITHIN = 0.06, 0.12, 1.15  # goals for left-out points
 # If the points leave more than this share of the prior's uncertainty, they do not determine the constant.
 UNDETERMINED = 0.8
 
@@ -85,11 +87,18 @@ class Load(Measured):
 
     point: Point
 
+    @property
+    def group(self) -> str:
+        """Times of the same network on the same chip are left out together."""
+        return f"{self.point.target} {self.point.network}"
+
 
 def workload(point: Point) -> Load:
     """Return the network of a point, planned as by NXP's converter."""
     target = targets.load(point.target)
-    made = converted_by_stock(BOARD_NETWORKS[point.network](), target, fetch_constants=point.fetch_constants)
+    made = converted_by_stock(
+        BOARD_NETWORKS[point.network](), target, fetch_constants=point.fetch_constants, sdk=point.sdk
+    )
     return Load(workload_of(made, target), point.milliseconds, point)
 
 
@@ -154,7 +163,7 @@ def _write(loads: Sequence[Load], cycles: Vector) -> None:
     path = Path(targets.__file__).parents[2] / "board" / board_fit.POSTERIOR
     path.write_text(posterior_text(loads, cycles), "utf-8")
     folder = Path(targets.__file__).parent
-    for name, constants in (*((one, FITTED) for one in NEUTRON_C), ALSO_ARRAY):
+    for name, constants in (*((one, FITTED) for one in NEUTRON_C), *((one, ARRAY) for one in ALSO_ARRAY)):
         cost = with_constants(targets.load(name), cycles)
         path = folder / f"{name}.toml"
         text = path.read_text("utf-8")
@@ -169,7 +178,7 @@ def _write(loads: Sequence[Load], cycles: Vector) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the errors; exit code 1 when leave-one-out misses 8 % in the mean, 20 % at worst, or an interval misses a point."""
+    """Print the errors; exit code 1 when left-out errors miss their goals, or an interval its point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the fitted constants into the target files")
     given = parser.parse_args(arguments)
@@ -185,15 +194,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     predicted = left_out(loads)
     widths = left_out_widths(predicted)
     notes = [_interval_note(*one) for one in zip(loads, predicted, widths, strict=True)]
-    _table("leave-one-out: each point predicted by a fit on all others", loads, predicted, notes)
+    _table("leave-one-out: each network predicted by a fit on all others", loads, predicted, notes)
     print(f"  median interval: times or by {math.exp(float(np.median(widths))):.3f}")
     print(f"  for board/interval.py: LEFT_OUT = ({', '.join(f'{math.log1p(one):.3f}' for one in predicted)})")
+    strange = [workload(point) for point in UNEXPLAINED]
+    _table("not fitted", strange, errors(strange, cycles), ["predicted"] * len(strange))
     if given.write:
         _write(loads, cycles)
         return 0
     sizes = np.abs(predicted)
     missed = any("OUTSIDE" in note for note in notes)
-    return int(sizes.max() > 0.20 or sizes.mean() > 0.08 or missed)
+    return int(sizes.max() > WORST_WITHIN or sizes.mean() > MEAN_WITHIN or missed)
 
 
 if __name__ == "__main__":

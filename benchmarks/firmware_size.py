@@ -18,13 +18,14 @@ sys.path.insert(0, str(ROOT))
 from openneutron import zoo  # noqa: E402
 from openneutron._version import __version__  # noqa: E402
 from openneutron.microcode.selection import merge_files, parse, selection_code  # noqa: E402
+from openneutron.project.sizes import CODE_BYTES  # noqa: E402
 from openneutron.terminal.quiet import quiet  # noqa: E402
 from tests.firmware import image, models  # noqa: E402
 
 BUILD = ROOT / "build" / "firmware-size"
 # Goals: a small network needs a small part of the kernels, and all of them fit a small flash.
 CIFARNET_SHARE = 0.30
-FULL_TEXT = 80 * 1024
+FULL_TEXT = CODE_BYTES  # with which projects are checked against a board's flash
 
 
 @dataclass(frozen=True)

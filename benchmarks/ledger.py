@@ -24,11 +24,12 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
 from benchmarks.calibrate import PRIOR, Load, workload  # noqa: E402
-from benchmarks.published import POINTS, Point  # noqa: E402
+from benchmarks.published import POINTS, UNEXPLAINED, Point  # noqa: E402
 from openneutron.board.answer import stock_answer  # noqa: E402
 from openneutron.board.fit import fit  # noqa: E402
 from openneutron.board.interval import LEFT_OUT, spread  # noqa: E402
 from openneutron.board.ledger import HEAD, Measurement, Prediction, point_text, read_ledger  # noqa: E402
+from openneutron.board.sdk import VERSIONS  # noqa: E402
 from openneutron.board.workload import NEUTRON_C  # noqa: E402
 from openneutron.files import write_file  # noqa: E402
 from openneutron.machine import targets  # noqa: E402
@@ -58,6 +59,16 @@ class Row:
     hit: bool | None = None
 
 
+def sdk_of(point: Measurement) -> str:
+    """Return the rules' version for a point's converter; where none is named, that of the same published time, or 2.x."""
+    for one in (*POINTS, *UNEXPLAINED):
+        if (one.target, one.network) == (point.chip, point.model) and one.milliseconds in point.milliseconds:
+            return one.sdk
+    number = point.converter.partition("+")[0]
+    found = [one for one in VERSIONS if number.startswith(one.partition("-")[0].rstrip("x"))]
+    return found[-1] if found else "2.x"
+
+
 @cache
 def _loads() -> tuple[Load, ...]:
     return tuple(workload(point) for point in POINTS)
@@ -65,16 +76,16 @@ def _loads() -> tuple[Load, ...]:
 
 def predict(point: Measurement, date: str) -> Prediction | None:
     """Return the prediction of a point, None when its network or chip is not known here."""
-    if point.chip not in NEUTRON_C or point.model not in BOARD_NETWORKS or point.runtime != "tflm":
+    if point.chip not in NEUTRON_C or point.model not in BOARD_NETWORKS:
         return None
     data, target = BOARD_NETWORKS[point.model](), targets.load(point.chip)
-    answer = stock_answer(data, target, fetch_constants=point.fetch_constants)
+    answer = stock_answer(data, target, fetch_constants=point.fetch_constants, sdk=sdk_of(point))
     figures = {name: getattr(answer, name) for name in WORDS if getattr(point, name)}
     if not point.milliseconds:
         return Prediction(date, figures=figures)
     same = [load.point.target == point.chip and load.point.network == point.model for load in _loads()]
     constants = fit([load for load, one in zip(_loads(), same, strict=True) if not one], PRIOR)
-    work = workload(Point(point.chip, point.model, point.time, point.source, point.fetch_constants)).work
+    work = workload(Point(point.chip, point.model, point.time, point.source, point.fetch_constants, sdk_of(point))).work
     time = work.milliseconds(constants)
     factor = math.exp(spread([error for error, one in zip(LEFT_OUT, same, strict=True) if not one]))
     low, middle, high = (round(float(one), 4) for one in (time / factor, time, time * factor))

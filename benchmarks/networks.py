@@ -52,14 +52,16 @@ class Layers:
                  dilation_h_factor=1, dilation_w_factor=1, fused_activation_function=act)  # fmt: skip
         return y
 
-    def depthwise(self, x: int, kernel: int | tuple[int, int] = 3, stride: int = 1, multiplier: int = 1) -> int:
-        """Depth-wise convolution with SAME padding and RELU."""
+    def depthwise(
+        self, x: int, kernel: int | tuple[int, int] = 3, stride: int = 1, multiplier: int = 1, padding: int = SAME
+    ) -> int:
+        """Depth-wise convolution with RELU."""
         kh, kw = (kernel, kernel) if isinstance(kernel, int) else kernel
         _, h, w, c = self.shape(x)
-        size = (axis(h, kh, stride, 1, SAME)[0], axis(w, kw, stride, 1, SAME)[0])
+        size = (axis(h, kh, stride, 1, padding)[0], axis(w, kw, stride, 1, padding)[0])
         c *= multiplier
         y = self._activation((1, *size, c))
-        self._op("DEPTHWISE_CONV_2D", x, (1, kh, kw, c), c, y, padding="SAME", stride_h=stride, stride_w=stride,
+        self._op("DEPTHWISE_CONV_2D", x, (1, kh, kw, c), c, y, padding=padding, stride_h=stride, stride_w=stride,
                  depth_multiplier=multiplier, dilation_h_factor=1, dilation_w_factor=1,
                  fused_activation_function="RELU")  # fmt: skip
         return y
@@ -93,6 +95,23 @@ class Layers:
         y = self._activation((n, *(axis(s, kernel, stride, 1, VALID)[0] for s in (h, w)), c))
         self._g.op("MAX_POOL_2D", [x], [y], padding="VALID", stride_h=stride, stride_w=stride, filter_height=kernel,
                    filter_width=kernel)  # fmt: skip
+        return y
+
+    def pad(self, x: int, bottom: int, right: int) -> int:
+        """Rows below and columns on the right."""
+        n, h, w, c = self.shape(x)
+        frame = np.array([[0, 0], [0, bottom], [0, right], [0, 0]], np.int32)
+        sides = self._g.tensor(f"sides{x}", (4, 2), DType.INT32, data=frame)
+        y = self._activation((n, h + bottom, w + right, c))
+        self._g.op("PAD", [x, sides], [y])
+        return y
+
+    def resize(self, x: int, height: int, width: int) -> int:
+        """Nearest neighbours."""
+        n, _, _, c = self.shape(x)
+        size = self._g.tensor(f"size{x}", (2,), DType.INT32, data=np.array([height, width], np.int32))
+        y = self._activation((n, height, width, c))
+        self._g.op("RESIZE_NEAREST_NEIGHBOR", [x, size], [y], align_corners=False, half_pixel_centers=False)
         return y
 
     def mean(self, x: int) -> int:

@@ -13,7 +13,9 @@ from openneutron.errors import MissingExtraError
 from openneutron.extras import EXTRA_OF, extra, missing_extra, pause_collector
 
 ROOT = Path(__file__).parents[1]
-DISTRIBUTION = {"serial": "pyserial", "PIL": "pillow", "ai_edge_quantizer": "ai-edge-quantizer"}
+DISTRIBUTION = {
+    "serial": "pyserial", "PIL": "pillow", "ai_edge_quantizer": "ai-edge-quantizer", "model_explorer": "ai-edge-model-explorer",
+}  # fmt: skip
 
 
 def test_every_extra_brings_its_packages():

@@ -15,6 +15,9 @@ NAME ?= model
 DECODE ?= block
 # yes: the image compares the payload's checksum before it runs the model. In the flash of the image itself it may be left out.
 CHECKSUM ?= yes
+# yes: without the cycle model, the sentences of errors (their numbers stay) and, for a model whose constants are plain, the
+# decoders of coded ones (runtime/firmware/nd_features.h).
+LEAN ?= no
 # The application; it includes the model's header.
 MAIN ?= $(RUNTIME)/cortex_m33/main.c
 
@@ -41,25 +44,35 @@ LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-
 place = -Wl,--defsym=$(1)_ORIGIN=$(word $(2),$(MEMORY)) -Wl,--defsym=$(1)_BYTES=$(word $(3),$(MEMORY))
 LDFLAGS += $(call place,FLASH,1,2) $(call place,RAM,3,4)
 
-LIBRARY := $(BUILD)/libneutron.a
+# A lean library for models with and without coded constants, each in a folder of its own.
+CODED := $(if $(MODEL),$(shell grep -qs 'PLAIN_BYTES 0u\?$$' $(MODEL)/model.h || echo yes),yes)
+LEFT_OUT := $(if $(filter yes,$(LEAN)),-DNEUTRON_NO_CYCLES -DNEUTRON_NO_MESSAGES $(if $(CODED),,-DNEUTRON_NO_DECODERS))
+CFLAGS += $(LEFT_OUT)
+OUT := $(BUILD)$(if $(filter yes,$(LEAN)),/lean$(if $(CODED),-coded))
+
+LIBRARY := $(OUT)/libneutron.a
 # All of runtime/firmware, nothing of runtime/host.
 SOURCES := $(wildcard $(RUNTIME)/firmware/*.c $(RUNTIME)/firmware/*/*.c)
+ifeq ($(LEAN),yes)
+SOURCES := $(filter-out $(RUNTIME)/firmware/machine/%,$(SOURCES)) $(RUNTIME)/firmware/machine/targets.c
+endif
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
-OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(BUILD)/%.o)
-APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUILD)/%.o))
+OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(OUT)/%.o)
+APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(OUT)/%.o))
 
 .PHONY: library image
 library: $(LIBRARY)
 image: $(MODEL)/$(NAME).elf
 
-# Inner loops are built for speed, everything else for size.
-$(BUILD)/firmware/dsp/%.o: CFLAGS += -O3
+# Inner loops are built for speed, everything else for size, and what calls loops in assembly.
+$(OUT)/firmware/dsp/%.o: CFLAGS += -O2
+$(OUT)/firmware/dsp/dense_dsp.o $(OUT)/firmware/dsp/pool_dsp.o: CFLAGS += -Os
 
-$(BUILD)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
+$(OUT)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
 	$(CROSS)gcc $(CFLAGS) $(PRIVATE) -c $< -o $@
 
-$(BUILD)/cortex_m33/%.o: $(RUNTIME)/cortex_m33/%.c $(RUNTIME)/cortex_m33/firmware.mk
+$(OUT)/cortex_m33/%.o: $(RUNTIME)/cortex_m33/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
 	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -c $< -o $@
 

@@ -44,6 +44,7 @@ static int failed(const char *what, NeutronError error, const char *detail) {
     put_text(what);
     put_text(": ");
     put_text(neutronErrorName(error));
+    if (neutronErrorName(error)[0] == 0) put_number((uint32_t)error); /* no messages */
     put_text(": ");
     put_text(neutronErrorString(error));
     put_text(": ");
@@ -92,7 +93,7 @@ static void report(NeutronModelHandle model, void *const *outputs) {
     put_text(info.target);
     put_text("\n");
     put_line("calls", info.calls);
-    put_line("cycles", cycles);
+    if (cycles) put_line("cycles", cycles); /* an image without cycle model has none */
     put_outputs("output", outputs);
 }
 

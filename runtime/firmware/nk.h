@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nd_features.h"
 #include "generated/microcode.h"
 #include "neutron.h"
 #include "neutron_errors.h"
@@ -59,7 +60,7 @@ static inline uint8_t *nk_row(const nk_operand *o, uint32_t image, int32_t y) {
 
 /* Refuse with a sentence; a kernel's check reads `if (...) return nk_refuse(call, "why");`. */
 static inline int32_t nk_refuse(nk_call *call, const char *why) {
-    call->why = why;
+    call->why = ND_MESSAGES ? why : "";
     return NEUTRON_ERROR(NEUTRON_COMPONENT_FIRMWARE, NEUTRON_FIRMWARE_MICROCODE, 1);
 }
 

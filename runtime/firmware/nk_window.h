@@ -79,7 +79,8 @@ static inline int nk_window_ok(const nk_window *w, const nk_operand *in, const n
 
 /* A product of sizes that stops at the largest number instead of wrapping. */
 static inline uint64_t nk_times(uint64_t a, uint64_t b) {
-    return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
 static inline uint32_t nk_blocks(uint32_t count, uint32_t size) {

@@ -128,7 +128,7 @@ NEUTRON_API NeutronError neutronDeinit(void);
 NEUTRON_API const char *neutronGetSdkVersion(void);
 NEUTRON_API const char *neutronErrorString(NeutronError error);
 /* Name of an error word, such as "CHECKSUM"; NULL when there is no such error. neutron_errors.h has
- * the constants. */
+ * the constants. An image built without messages has neither names nor sentences: both are "". */
 NEUTRON_API const char *neutronErrorName(NeutronError error);
 /* The error word in row `index` of the table of all errors, for listings; false past the end. */
 NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
@@ -226,7 +226,8 @@ NEUTRON_API NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronE
 /* The model's TCM as it is now, for debuggers: an event sink sees what each call left there. Size 0
  * without TCM. */
 NEUTRON_API NeutronError neutronGetTcm(NeutronModelHandle handle, const void **bytes, size_t *size);
-/* Simulated cycles of the last run: its own timeline of array, copy engine and waits. */
+/* Simulated cycles of the last run: its own timeline of array, copy engine and waits. 0 in an image
+ * built without the cycle model. */
 NEUTRON_API NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles);
 /* Runs begin with scratch, prefetch, TCM and outputs full of this byte, 0 unless set: tests choose
  * one that shows when a model reads what it never wrote. */

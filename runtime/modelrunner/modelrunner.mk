@@ -18,7 +18,7 @@ $(BUILD)/modelrunner/%.o: $(RUNNERS)/%.c $(RUNNERS)/modelrunner.mk
 	@mkdir -p $(@D)
 	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -c $< -o $@
 
-$(BUILD)/%.elf: $(BUILD)/modelrunner/%.o $(COMMON_OBJECTS) $(LIBRARY) $(RUNTIME)/cortex_m33/mps2_an505.ld
+$(BUILD)/%.elf: $(BUILD)/modelrunner/%.o $(COMMON_OBJECTS) $(LIBRARY) $(RUNTIME)/cortex_m33/image.ld
 	$(CROSS)gcc $(CFLAGS) $(filter %.o,$^) $(LIBRARY) $(LDFLAGS) -Wl,-Map=$(@:.elf=.map) -o $@
 
 .SECONDARY:

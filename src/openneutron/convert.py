@@ -43,7 +43,7 @@ def with_board_estimate(result: Result, model: bytes, options: Options) -> Resul
 
 def _board_options(options: Options) -> dict[str, Any]:
     """What the estimate of NXP's converter depends on, beside model and target."""
-    found: dict[str, Any] = {"fetch_constants": options.fetch_constants_to_sram}
+    found: dict[str, Any] = {"fetch_constants": options.fetch_constants_to_sram, "sdk": options.sdk}
     if options.board_points:
         from openneutron.board.learn import learn
 

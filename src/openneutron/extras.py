@@ -32,6 +32,7 @@ EXTRA_OF = {
     "serial": "board",
     "dask": "cluster",
     "distributed": "cluster",
+    "model_explorer": "model-explorer",
 }
 
 

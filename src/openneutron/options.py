@@ -28,6 +28,8 @@ OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
 WEIGHTS = ("int8", "int4")
 OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
+# Versions of NXP's converter that the board's estimate can follow, the newest last; rules are in `board/rules.toml`.
+SDK_VERSIONS = ("2.x", "3.0", "3.1", "3.2")
 METRICS = ("sqnr", "auto", "top1", "iou", "rank", "boxes")
 
 Kind = Literal["text", "switch", "bytes", "count", "number", "level", "names", "table"]
@@ -101,9 +103,20 @@ class Options:
         None, "Flash of the board, where that is external and not the chip's own, e.g. 16M: what the program must fit.",
         kind="bytes", flag="--flash",
     )  # fmt: skip
+    duty: str = _option(
+        "", "How often it runs, such as 1/s or 10/min: energy per inference, where the chip's currents are public.",
+        flag="--duty",
+    )  # fmt: skip
+    battery: str = _option(
+        "", "The battery, such as 230mAh@3V: how long it lasts at --duty.", flag="--battery",
+    )  # fmt: skip
     board_points: str = _option(
         "", "Learn the board's time from your own measurements, a ledger of `openneutron board profile`.",
         flag="--board-points", key="board_points",
+    )  # fmt: skip
+    sdk: str = _option(
+        SDK_VERSIONS[-1], "Version of NXP's converter that the board's estimate follows.",
+        flag="--sdk", key="sdk", choices=SDK_VERSIONS,
     )  # fmt: skip
     fetch_constants_to_sram: bool = _option(
         False, "Prefetch weights from flash.",
@@ -170,6 +183,10 @@ class Options:
     adaround: bool = _option(
         False, "Round weights of PyTorch models up or down for the layer's result on the calibration data.",
         flag="--adaround", fronts=(TORCH,),
+    )  # fmt: skip
+    state_headroom: float = _option(
+        1.0, "How many times the range that calibration saw in states (changed buffers) of PyTorch models they get.",
+        kind="number", flag="--state-headroom", fronts=(TORCH,),
     )  # fmt: skip
     quality: str | float = _option(
         "auto", "auto: look for better choices below 25 dB, or the metric. plain: do not. A number: dB to reach.",

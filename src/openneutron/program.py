@@ -154,9 +154,9 @@ class Program:
             return flat
         if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
             named, inputs = dict(inputs[0]), ()
-        return self._ordered(tuple(inputs), dict(named)) if named else inputs
+        return self._order_inputs(tuple(inputs), dict(named)) if named else inputs
 
-    def _ordered(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    def _order_inputs(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """Inputs given by name in their order; a LiteRT file knows its own names."""
         if self.kind == "tflite" and not inputs:
             return [named]

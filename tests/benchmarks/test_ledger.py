@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import ledger
-from benchmarks.published import ARENA_BYTES, HEADERS, POINTS
+from benchmarks.published import ARENAS, HEADERS, POINTS, UNEXPLAINED
 from openneutron.board.ledger import Measurement, Prediction, read_ledger
 
 PUBLIC = read_ledger(ledger.LEDGER)
@@ -19,7 +19,7 @@ def test_the_page_is_made_from_the_ledger() -> None:
 
 
 def test_every_published_point_is_there() -> None:
-    for point in POINTS:
+    for point in (*POINTS, *UNEXPLAINED):
         measured = [
             time
             for one in PUBLIC
@@ -27,10 +27,10 @@ def test_every_published_point_is_there() -> None:
             for time in one.milliseconds
         ]
         assert min(measured) <= point.milliseconds <= max(measured)
-    headers = {(one.chip, one.model, one.scratch_bytes, one.kernel_calls) for one in PUBLIC}
-    for header in HEADERS:
-        assert (header.target, header.network, header.scratch_bytes, header.kernel_calls) in headers
-    assert set(ARENA_BYTES.values()) <= {one.arena_bytes for one in PUBLIC}
+    headers = {(one.chip, one.model, one.weight_bytes, one.microcode_bytes, one.kernel_bytes) for one in PUBLIC}
+    for one in HEADERS:
+        assert (one.target, one.network, one.weight_bytes, one.microcode_bytes, one.kernel_bytes) in headers
+    assert {one.arena_bytes for one in ARENAS} <= {one.arena_bytes for one in PUBLIC}
 
 
 def test_misses_are_shown_and_predictions_have_a_date() -> None:
@@ -38,7 +38,16 @@ def test_misses_are_shown_and_predictions_have_a_date() -> None:
     assert {row.hit for row in rows} == {True, False, None}
     assert all(one.predicted.date for one in PUBLIC if one.predicted)
     predictable = [one for one in PUBLIC if one.chip in ledger.NEUTRON_C and one.model in ledger.BOARD_NETWORKS]
-    assert all(one.predicted for one in predictable if one.runtime == "tflm")
+    assert all(one.predicted for one in predictable)
+
+
+@pytest.mark.parametrize(
+    ("converter", "version"),
+    [("", "2.x"), ("1.0.0+0X4e5686ed", "1.0"), ("1.2.0+0X6f710a6d", "1.2"), ("3.1.1", "3.1"), ("2.2.2", "2.x")],
+)
+def test_rules_are_those_of_the_converter(converter: str, version: str) -> None:
+    point = Measurement(model="m", chip="imxrt700", source="s", converter=converter, scratch_bytes=1)
+    assert ledger.sdk_of(point) == version
 
 
 @pytest.mark.parametrize(

@@ -17,18 +17,29 @@ from tests.loops import Loop
 @pytest.mark.parametrize("point", POINTS, ids=lambda p: f"{p.target}-{p.network}")
 def test_published_latencies_lie_inside_the_interval(point: Point) -> None:
     answer = stock_answer(
-        BOARD_NETWORKS[point.network](), targets.load(point.target), fetch_constants=point.fetch_constants
+        BOARD_NETWORKS[point.network](),
+        targets.load(point.target),
+        fetch_constants=point.fetch_constants,
+        sdk=point.sdk,
     )
     assert answer.milliseconds_low <= point.milliseconds <= answer.milliseconds_high
     assert answer.milliseconds == pytest.approx(answer.npu_milliseconds + answer.cpu_milliseconds)
 
 
 def test_a_compiled_program_has_both_answers() -> None:
-    report = openneutron.compile(BOARD_NETWORKS["cifarnet"](), target="imxrt700").report
+    report = openneutron.compile(BOARD_NETWORKS["cifarnet"](), target="imxrt700", sdk="2.x").report
     assert report.stock.scratch_bytes == 40_960 > report.totals.scratch_bytes
     assert report.stock.arena_bytes == 44_768
     assert report.totals.milliseconds_low < report.totals.milliseconds < report.totals.milliseconds_high
     assert from_json(to_json(report)) == report
+
+
+def test_a_chip_whose_npu_keeps_intermediates_needs_no_scratch_and_brings_its_kernels() -> None:
+    target = targets.load("imxrt2660")
+    answer = stock_answer(BOARD_NETWORKS["cifarnet"](), target)
+    assert answer.scratch_bytes == 0 and answer.arena_bytes < 8_192 and answer.kernel_bytes > 0
+    assert any(left.startswith("1 x FULLY_CONNECTED: ") for left in answer.left)
+    assert any("no latency of imxrt2660 is published" in note for note in answer.notes)
 
 
 def test_a_model_that_nxp_does_not_take_says_so() -> None:

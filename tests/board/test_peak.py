@@ -14,7 +14,7 @@ def test_the_peak_names_the_tensors_that_make_it() -> None:
 
 def test_the_largest_weights_are_those_of_one_layer() -> None:
     made = converted_by_stock(BOARD_NETWORKS["cifarnet"](), targets.load("mcxn94x"))
-    assert "51,712 bytes" in largest_weights(made)
+    assert "51,712 bytes" in largest_weights(made, targets.load("mcxn94x"))
 
 
 def test_long_names_are_cut() -> None:

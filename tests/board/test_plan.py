@@ -6,22 +6,15 @@ import pytest
 
 from benchmarks.board_networks import BOARD_NETWORKS
 from benchmarks.networks import Layers
-from benchmarks.published import HEADERS, Header
-from openneutron.board.answer import converted_by_stock, stock_answer
+from openneutron.board.answer import converted_by_stock
 from openneutron.board.plan import stock_plan
+from openneutron.board.sdk import rules
+from openneutron.compiler.numbers.geometry import VALID
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 
 MCXN = targets.load("mcxn94x")
-
-
-@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.network)
-def test_scratch_and_calls_are_those_of_the_header(header: Header) -> None:
-    answer = stock_answer(BOARD_NETWORKS[header.network](), targets.load(header.target))
-    assert answer.scratch_bytes == header.scratch_bytes
-    assert answer.kernel_calls == header.kernel_calls
-    assert answer.graphs == 1
 
 
 def _two_branches() -> bytes:
@@ -48,6 +41,33 @@ def test_a_view_is_no_call_and_takes_no_memory() -> None:
 def test_an_input_of_other_depth_than_the_array_costs_a_call(channels: int, calls: int) -> None:
     net = Layers((1, 8, 8, channels))
     assert stock_plan(read_model(net.finish(net.conv(net.input, 8, 3))).main, MCXN).calls == calls
+
+
+@pytest.mark.parametrize(
+    ("chip", "version", "channels", "calls"),
+    [
+        ("mcxn94x", "1.2", 10, 1),
+        ("mcxn94x", "3.0", 10, 2),
+        ("imxrt700", "3.0", 10, 3),
+        ("imxrt700", "3.0", 16, 1),
+        ("imxrt700", "3.1", 10, 1),
+    ],
+)
+def test_outputs_that_do_not_fill_the_array_are_padded_and_sliced_by_version(
+    chip: str, version: str, channels: int, calls: int
+) -> None:
+    net = Layers((1, 1, 1, 16))
+    data = net.finish(net.reshape(net.fully_connected(net.input, channels), (channels,)))
+    plan = stock_plan(read_model(data).main, targets.load(chip), by=rules(chip, version))
+    assert plan.calls == calls
+
+
+def test_padding_that_a_convolution_reads_takes_a_call_but_no_memory() -> None:
+    net = Layers((1, 8, 8, 16))
+    y = net.depthwise(net.pad(net.conv(net.input, 16, 1), 1, 1), 3, 2, padding=VALID)
+    plan = stock_plan(read_model(net.finish(net.conv(y, 16, 1))).main, MCXN)
+    assert plan.calls == 4
+    assert plan.tasks.scratch_bytes == (64 + 16) * 16
 
 
 def test_a_plan_larger_than_the_memory_is_still_told() -> None:

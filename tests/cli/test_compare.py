@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from openneutron.cli.compare import _left
+from openneutron.cli.compare import _describe_cpu_operators
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from tests.cli.conftest import Command
@@ -70,5 +70,5 @@ def test_what_cannot_be_compared(folder: Path, refused: Callable[..., str]) -> N
 
 def test_conversions_at_the_border_are_counted_not_listed() -> None:
     ends = {"quantized_decomposed::quantize_per_tensor.out": 1, "quantized_decomposed::dequantize_per_tensor.out": 2}
-    assert _left({"aten::sin.out": 2, **ends}) == "aten::sin.out x2, 3 conversions from or to float"
-    assert _left({}) == ""
+    assert _describe_cpu_operators({"aten::sin.out": 2, **ends}) == "aten::sin.out x2, 3 conversions from or to float"
+    assert _describe_cpu_operators({}) == ""

@@ -134,7 +134,7 @@ def test_a_budget_that_holds_changes_nothing_and_one_that_cannot_is_refused(
         (["nothing.tflite"], "nothing.tflite: there is no such file"),
         (["no/model.pt"], "no/model.pt: there is no such file"),
         (["cifarnot"], "the zoo has no model 'cifarnot'.*did you mean 'cifarnet'"),
-        (["convnet.tflite", "--target", "imxrt800"], "unknown target 'imxrt800'.*imx95, imxrt700, mcxn94x"),
+        (["convnet.tflite", "--target", "imxrt800"], "unknown target 'imxrt800'.*imx95, imxrt2660, imxrt700, mcxn94x"),
         (["convnet.tflite", "--target", "imx952"], "target 'imx952' has no public figures"),
         (["convnet.tflite", "--converter", "gcc"], "converter is 'gcc'.*open, nxp"),
         (["convnet.tflite", "--converter", "nxp"], "eiq_neutron_sdk"),

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from openneutron.cli.inputs.blocks import blocks_of_file
+from openneutron.machine.native import library_path
 from openneutron.microcode.payload import parse_payload
 from tests.cli.conftest import Command
 from tests.several_ends import several_ends
 
 Refused = Callable[..., str]
+INCLUDE = Path(__file__).parents[2] / "runtime" / "include"
 
 
 @pytest.fixture
@@ -78,7 +80,9 @@ def test_c_source_compiles_to_the_same_bytes(command: Command, compiled: Path) -
         "    fwrite(net_inputs[0], 1, sizes[0], stdout);\n"
         "    return 0;\n}\n"
     )
-    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "net.c", "main.c", "-o", "main"], check=True)
+    library = library_path()
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", f"-Wl,-rpath,{library.parent}"]
+    subprocess.run(["gcc", *flags, "net.c", "main.c", str(library), "-o", "main"], check=True)
     printed = subprocess.run(["./main"], check=True, capture_output=True).stdout
     assert printed == (compiled / "x.bin").read_bytes() + bytes(range(192))
 

@@ -122,13 +122,16 @@ def test_every_command_has_an_example() -> None:
     assert {name for name, _ in EXAMPLES} == set(all_commands())
 
 
-# The studio's run until Ctrl-C: tests/cli/test_studio.py starts them.
+# Those that serve a page run until Ctrl-C: tests/cli/test_studio.py and tests/cli/test_explore.py start them.
+SERVING = [line for name, line in EXAMPLES if name == "studio" or (name == "explore" and " -o " not in line)]
+
+
 @pytest.mark.parametrize(
     "line",
     [
         pytest.param(line, marks=[pytest.mark.full] if line in SLOW else [])
         for name, line in EXAMPLES
-        if name != "studio"
+        if line not in SERVING
     ],
     ids=str,
 )

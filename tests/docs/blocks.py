@@ -32,7 +32,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "json": json.
 ELSEWHERE = {
     "qemu-system-arm": "tests/firmware",
     "arm-none-eabi-size": "tests/firmware",
-    "cmake": "tests/examples/test_cpp_runner.py",
+    "cmake": "tests/examples/test_cpp_runner.py, tests/project/test_cmake.py",
     "cpp_runner": "tests/examples/test_cpp_runner.py",
     "pip": "tests/compat/test_eiq.py",
     "git": "nothing: it needs a remote",

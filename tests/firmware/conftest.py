@@ -44,9 +44,9 @@ def alone(shared: Path, name: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def zoo_model(shared: Path) -> Callable[[str], Model]:
-    def get(name: str) -> Model:
-        return _once(shared, name, lambda folder: models.compile_zoo(folder, name))
+def zoo_model(shared: Path) -> Callable[..., Model]:
+    def get(name: str, target: str = "imxrt700") -> Model:
+        return _once(shared, f"{name}_{target}", lambda folder: models.compile_zoo(folder, name, target=target))
 
     return get
 

@@ -15,6 +15,13 @@ RUNNER_MK = ROOT / "runtime" / "modelrunner" / "modelrunner.mk"
 PACKAGES = "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 CPU = "cortex-m33"
 PORTABLE = "cortex-m33+nodsp"
+# QEMU's boards, each with one processor: an image for the M0+ runs on an M3, which has all its instructions.
+BOARDS = {
+    "cortex-m0plus": "mps2-an385",
+    "cortex-m4": "mps2-an386",
+    "cortex-m7": "mps2-an500",
+    "cortex-m55": "mps3-an547",
+}
 # QEMU needs a fraction of a second for any model of the zoo; a minute is a hang.
 _SECONDS = 60
 
@@ -62,10 +69,13 @@ def build_image(
     cpu: str = CPU,
     stack: int | None = None,
     decode: str = "block",
+    lean: bool = False,
+    more: Sequence[str] = (),
 ) -> Path:
     """The image of the folder's model.c; `name` keeps images of one model apart."""
     # Objects depend on the processor, so each has its own folder.
     settings = [f"MODEL={model}", f"NAME={name}", f"CPU={cpu}", f"DECODE={decode}"]
+    settings += [*(["LEAN=yes", "CHECKSUM=no"] if lean else []), *more]
     settings += [] if selection is None else [f"SELECTION={selection}"]
     settings += [] if stack is None else [f"STACK_BYTES={stack}"]
     make("image", build / cpu, *settings)
@@ -79,12 +89,17 @@ def build_runners(build: Path) -> Path:
     return folder
 
 
-def run_image(image: Path) -> Run:
-    """Run under QEMU until the image leaves."""
-    machine = ["qemu-system-arm", "-M", "mps2-an505", "-cpu", CPU, "-nographic", "-semihosting", "-kernel", str(image)]
+def run_image(image: Path, cpu: str = CPU, options: Sequence[str] = ()) -> Run:
+    """Run under QEMU until the image leaves, on the board that firmware.mk links images of the processor for."""
+    core = cpu.partition("+")[0]
+    machine = ["qemu-system-arm", "-M", BOARDS.get(core, "mps2-an505"), "-nographic", "-semihosting", *options]
     # QEMU writes what the image says to stderr, where its own messages go too.
     done = subprocess.run(
-        machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_SECONDS
+        [*machine, "-kernel", str(image)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_SECONDS,
     )
     return Run(done.returncode, done.stdout.decode())
 
@@ -107,6 +122,12 @@ def sections(image: Path) -> dict[str, int]:
     rows = re.findall(r"^(\.\S+)\s+(\d+)\s+\d+$", _output(["arm-none-eabi-size", "-A", str(image)]), re.MULTILINE)
     memory = (".text", ".payload", ".data", ".bss", ".stack")
     return {name: int(size) for name, size in rows if name in memory}
+
+
+def address(image: Path, section: str) -> int:
+    """Where a section begins."""
+    rows = re.findall(r"^(\.\S+)\s+\d+\s+(\d+)$", _output(["arm-none-eabi-size", "-A", str(image)]), re.MULTILINE)
+    return int(dict(rows)[section])
 
 
 def _output(command: list[str]) -> str:

@@ -41,14 +41,19 @@ class Model:
             return [array.tobytes() for array in outputs], simulator.cycles
 
 
-def compile_zoo(folder: Path, name: str) -> None:
+def compile_zoo(folder: Path, name: str, **options: Any) -> None:
     """A model of the zoo by way of PyTorch and a `.pte`, its inputs taken from the calibration data."""
     import openneutron as package
     from openneutron import zoo
 
     model = zoo.load(name)
     program = package.compile(
-        model.model, model.example_inputs, calibration=model.calibration, name=name, dump_kernel_selection_code=True
+        model.model,
+        model.example_inputs,
+        calibration=model.calibration,
+        name=name,
+        dump_kernel_selection_code=True,
+        **options,
     )
     program.save(folder / "source.pte")
     (folder / "kernel_selection.c").write_text(program.kernel_selection)

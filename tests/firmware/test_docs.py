@@ -12,7 +12,7 @@ from tests.firmware.models import Model
 PAGE = image.ROOT / "docs" / "kernel-selection.md"
 
 
-def test_the_page_prints_what_the_image_prints(tools: None, build: Build, zoo_model: Callable[[str], Model]) -> None:
+def test_the_page_prints_what_the_image_prints(tools: None, build: Build, zoo_model: Callable[..., Model]) -> None:
     model = zoo_model("cifarnet")
     ran = image.run_image(build(model, f"selected-{image.CPU}", selection=model.selection))
     shown = dict(re.findall(r"^(calls|cycles|arena|context) (\d+)$", PAGE.read_text(), re.MULTILINE))

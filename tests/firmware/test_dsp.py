@@ -15,8 +15,10 @@ from tests.firmware.models import Model
 
 # Input channels, output channels, kernel, stride: below, at and beyond one block of 4 or 8 inputs and units.
 CONVOLUTIONS = [(1, 1, 3, 1), (3, 8, 3, 2), (4, 5, 1, 1), (7, 9, 2, 1), (8, 8, 3, 1), (13, 17, 3, 2), (24, 16, 1, 2)]
-# Channels and kernel of depth-wise windows; inputs and outputs of linear layers and transposed convolutions.
-DEPTHWISE = [(1, 3), (3, 3), (4, 2), (6, 5), (8, 3), (19, 3)]
+# Channels, kernel, stride, dilation and image width of depth-wise windows: even and odd widths, rows taken in parts, and
+# windows wider than any part. Inputs and outputs of linear layers and transposed convolutions.
+DEPTHWISE = [(1, 3, 1, 1, 6), (3, 3, 1, 1, 6), (4, 2, 1, 1, 6), (6, 5, 1, 1, 6), (8, 3, 1, 1, 6), (19, 3, 1, 1, 6)]
+DEPTHWISE += [(8, 3, 2, 1, 7), (4, 3, 1, 1, 90), (4, 3, 2, 1, 90), (5, 3, 1, 2, 9), (4, 3, 1, 25, 60), (4, 3, 1, 1, 1)]
 LINEAR = [(1, 1), (7, 3), (8, 8), (64, 10), (131, 9)]
 TRANSPOSED = [(3, 5), (8, 9)]
 CASES = len(CONVOLUTIONS) + len(DEPTHWISE) + len(LINEAR) + len(TRANSPOSED)
@@ -63,10 +65,11 @@ def layers(dtype: DType) -> bytes:
         size = (1, -(-5 // stride), -(-6 // stride), cout)
         steps = {"padding": "SAME", "stride_w": stride, "stride_h": stride}
         made.add("CONV_2D", (1, 5, 6, cin), (cout, kernel, kernel, cin), size, **steps)
-    for channels, kernel in DEPTHWISE:
-        shape = (1, 5, 6, channels)
-        steps = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "depth_multiplier": 1}
-        made.add("DEPTHWISE_CONV_2D", shape, (1, kernel, kernel, channels), shape, **steps)
+    for channels, kernel, stride, dilation, width in DEPTHWISE:
+        steps = {"padding": "SAME", "stride_w": stride, "stride_h": stride, "depth_multiplier": 1}
+        steps |= {"dilation_w_factor": dilation, "dilation_h_factor": dilation}
+        shape, size = (1, 5, width, channels), (1, -(-5 // stride), -(-width // stride), channels)
+        made.add("DEPTHWISE_CONV_2D", shape, (1, kernel, kernel, channels), size, **steps)
     for cin, cout in LINEAR:
         made.add("FULLY_CONNECTED", (2, cin), (cout, cin), (2, cout))
     for cin, cout in TRANSPOSED:

@@ -28,7 +28,7 @@ OTHER_RAM = 256
 
 
 @pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest, tools: None, zoo_model: Callable[[str], Model]) -> Model:
+def model(request: pytest.FixtureRequest, tools: None, zoo_model: Callable[..., Model]) -> Model:
     return zoo_model(request.param)
 
 

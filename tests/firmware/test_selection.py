@@ -56,7 +56,7 @@ def test_a_linked_selection_takes_precedence_over_the_full_table(build: Build, c
 
 
 def test_two_models_run_with_their_merged_selection(
-    build: Build, zoo_model: Callable[[str], Model], tmp_path: Path
+    build: Build, zoo_model: Callable[..., Model], tmp_path: Path
 ) -> None:
     both = [zoo_model("cifarnet"), zoo_model("ds_cnn")]
     merged = tmp_path / "kernel_selection.c"

@@ -14,7 +14,7 @@ from tests.firmware.models import Model
 
 
 def test_cifarnet_takes_a_small_part_of_a_small_firmware(
-    build: Build, zoo_model: Callable[[str], Model], tmp_path: Path
+    build: Build, zoo_model: Callable[..., Model], tmp_path: Path
 ) -> None:
     model = zoo_model("cifarnet")
     empty = tmp_path / "none.c"

@@ -129,7 +129,7 @@ def mixed(dtype: DType) -> bytes:
     return net.finish(layer("FULLY_CONNECTED", x, weights(70, 300), (1, 70)))
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.chips())
 @pytest.mark.parametrize("wide", [False, True], ids=["int8", "int16"])
 def test_windows_of_any_size_on_a_host(wide: bool, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Convolutions of several sizes, one transposed, linear layers: some blocks at a time, and threads beside them."""

@@ -10,7 +10,7 @@ import torch
 
 from openneutron.errors import FormatError
 from openneutron.microcode.payload import payloads_of_pte
-from openneutron.microcode.pte import PlanTensor, read_plan
+from openneutron.microcode.pte import PlanTensor, read_calls, read_plan
 from tests.executorch.ordered import ordered
 
 
@@ -34,6 +34,19 @@ def compiled(channels_last: bool) -> bytes:
 @pytest.fixture(scope="module")
 def pte() -> bytes:
     return compiled(channels_last=False)
+
+
+def test_instructions_have_their_tensors_and_where_they_lie(pte: bytes) -> None:
+    plan, found = read_plan(pte, where="net.pte"), read_calls(pte, where="net.pte")
+    kernels = [call.name for call in found.calls if call.delegate < 0]
+    assert {name: kernels.count(name) for name in kernels} == plan.operators
+    assert [call.name for call in found.calls if call.delegate >= 0] == ["NeutronBackend"]
+    for ends, numbers in ((plan.inputs, found.inputs), (plan.outputs, found.outputs)):
+        assert tuple(found.values[number].tensor for number in numbers) == ends
+    used = {number for call in found.calls for number in call.values}
+    assert used <= set(found.values)
+    planned = [value for value in found.values.values() if value.offset >= 0]
+    assert planned and all(value.offset < plan.planned_bytes and not value.constant for value in planned)
 
 
 def test_inputs_outputs_and_calls_are_those_of_the_program(pte: bytes) -> None:

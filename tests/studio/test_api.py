@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ import pytest
 import openneutron as on
 from openneutron.analyze.fits import Limits, fits
 from openneutron.errors import OptionError
+from openneutron.machine import targets
+from openneutron.project import make
 from openneutron.studio.api import label, options_of
 from openneutron.studio.server import Studio
 from tests import tiny
@@ -25,13 +29,13 @@ def variant(studio: Studio, model: str) -> dict:
 
 def test_what_the_engine_can_do(studio: Studio) -> None:
     hello = call(studio, "hello")["result"]
-    assert [one["name"] for one in hello["chips"]] == ["imx95", "imxrt700", "mcxn94x"]
+    assert [one["name"] for one in hello["chips"]] == [*targets.chips(), "cortex_m33"]
     assert hello["torch"] and "cifarnet" in [one["name"] for one in hello["zoo"]]
 
 
 def test_every_chip_is_judged_as_by_fits(studio: Studio, model: str) -> None:
     rows = call(studio, "fits", model=model)["result"]["rows"]
-    wanted = fits([tiny.convnet()], ["imx95", "imxrt700", "mcxn94x"], Limits())
+    wanted = fits([tiny.convnet()], [*targets.chips(), "cortex_m33"], Limits())
     assert [(row["target"], row["schedule"], row["need"]["sram_bytes"]) for row in rows] == [
         (row.target, row.schedule, row.need.sram_bytes) for row in wanted
     ]
@@ -50,6 +54,23 @@ def test_a_compile_is_the_command_lines(studio: Studio, variant: dict) -> None:
     status, data = ask(f"{studio.address}file/{variant['id']}/convnet_mcxn94x.tflite")
     assert status == 200 and data == on.compile(tiny.convnet(), target="mcxn94x", name="convnet.tflite").tflite
     assert ask(f"{studio.address}file/{variant['id']}/program")[0] == 404
+
+
+def test_a_project_is_that_of_the_command(studio: Studio, model: str, tmp_path: Path) -> None:
+    known = call(studio, "boards")["result"]
+    assert "cmake" in known["platforms"] and "mps2-an505" in [one["name"] for one in known["boards"]]
+    mine = call(studio, "compile", model=model, options={"target": "cortex_m33"})["result"]["id"]
+    made = call(studio, "project", variant=mine, platform="cmake", board="mps2-an505")["result"]
+    assert 0 < made["flash"] < made["flash_there"] and 0 < made["ram"] < made["ram_there"]
+    (name,) = (one["name"] for one in call(studio, "files", variant=mine)["result"] if one["name"].endswith(".zip"))
+    status, data = ask(f"{studio.address}file/{mine}/{name}")
+    assert status == 200 and name == "convnet_cortex_m33_project.zip"
+    program = on.compile(tiny.convnet(), target="cortex_m33", name="convnet.tflite")
+    command = "openneutron project convnet.tflite --for cmake --board mps2-an505"
+    wanted = make(program, platform="cmake", board="mps2-an505", command=command)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert {one: archive.read(one) for one in archive.namelist()} == wanted.files
+    assert "--for cmake" in call(studio, "project", variant=mine, platform="no", board="mps2-an505")["error"]["text"]
 
 
 def test_models_and_variants_are_found_again(studio: Studio, model: str, variant: dict) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import openneutron as on
 from openneutron.analyze.fits import Limits, fits
+from openneutron.machine import targets
 from openneutron.studio.server import Studio
 from tests import tiny
 from tests.report.html.browser import Browser, browser, find
@@ -62,7 +63,7 @@ def test_budgets_judge_anew_at_once_and_as_the_command_does(page: Browser) -> No
     page.script(MOVE, "budget-sram", 0)
     page.script(MOVE, "budget-milliseconds", 0)
     limits = Limits(sram_bytes=8 * 1024, milliseconds=0.01)
-    wanted = fits([tiny.convnet()], ["imx95", "imxrt700", "mcxn94x"], limits, try_changes=False)
+    wanted = fits([tiny.convnet()], [*targets.chips(), "cortex_m33"], limits, try_changes=False)
     assert verdicts(page) == {(row.target, row.schedule): (row.fits, row.short) for row in wanted}
     assert not all(row.fits for row in wanted)
     assert faults(page) == []
@@ -120,6 +121,14 @@ def test_the_compiled_file_is_downloaded(page: Browser, studio: Studio, tmp_path
         time.sleep(0.05)
     chosen = studio.session.variant(page.script("return document.querySelector('#files-variant').value"))
     assert file.read_bytes() == on.compile(tiny.convnet(), name="convnet.tflite", **chosen.options).tflite
+
+
+def test_a_project_is_made_for_a_board(page: Browser) -> None:
+    page.script("document.querySelector('#project-board').value = 'mps2-an505'")
+    page.click("#make-project")
+    assert "RAM" in page.wait("return document.querySelector('#project-sizes')?.textContent")
+    assert page.script("return document.querySelector('.files [data-file$=\"_project.zip\"]') !== null")
+    assert faults(page) == []
 
 
 def test_a_reload_finds_everything_again_by_keyboard_too(page: Browser) -> None:

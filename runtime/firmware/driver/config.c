@@ -46,6 +46,12 @@ NeutronError neutronResume(void) {
     return NEUTRON_NONE;
 }
 
+/* A project has the version as a header, a build of the whole tree gives it on the command line. */
+#if !defined(OPENNEUTRON_VERSION) && defined(__has_include)
+#if __has_include("openneutron_version.h")
+#include "openneutron_version.h"
+#endif
+#endif
 #ifndef OPENNEUTRON_VERSION
 #error "define OPENNEUTRON_VERSION: the version's home is src/openneutron/_version.py"
 #endif

@@ -1,3 +1,4 @@
+#include "nd_features.h"
 #include "neutron_errors.h"
 
 typedef struct {
@@ -10,6 +11,8 @@ typedef struct {
 static const error_row rows[] = {{NEUTRON_NONE, "NONE", "no error"}, NEUTRON_ERROR_TABLE(ROW)};
 #undef ROW
 
+static const error_row no_messages = {NEUTRON_NONE, "", ""};
+
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 static const error_row *find(NeutronError error) {
@@ -20,12 +23,12 @@ static const error_row *find(NeutronError error) {
 }
 
 const char *neutronErrorString(NeutronError error) {
-    const error_row *row = find(error);
+    const error_row *row = ND_MESSAGES ? find(error) : &no_messages;
     return row ? row->sentence : "unknown error word; driver and caller have different versions";
 }
 
 const char *neutronErrorName(NeutronError error) {
-    const error_row *row = find(error);
+    const error_row *row = ND_MESSAGES ? find(error) : &no_messages;
     return row ? row->name : NULL;
 }
 

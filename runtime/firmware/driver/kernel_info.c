@@ -1,8 +1,13 @@
 #include "model.h"
 
 /* Two generated tables, one row of information: what a CALL must look like, and what it may do. */
+#if ND_MESSAGES
+#define NAME(name) #name
+#else
+#define NAME(name) ""
+#endif
 #define CALLING(id, name, abi, operands, optional, output, params, cost) \
-    [id] = {#name, abi, operands, optional, output, 0, params, cost, 0, 0, 0, 0, 0, 0, 0},
+    [id] = {NAME(name), abi, operands, optional, output, 0, params, cost, 0, 0, 0, 0, 0, 0, 0},
 static const nd_kernel_info calling[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_TABLE(CALLING)};
 #undef CALLING
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "nd_features.h"
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(NEUTRON_NO_THREADS)
 #define ND_THREADS 1
 #include <pthread.h>

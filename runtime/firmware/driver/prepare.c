@@ -50,7 +50,7 @@ static NeutronError build(void *context, const nd_program *program, uint32_t tim
     if (window) {
         model->window = model->variables + aligned(program->header.state_bytes);
         model->window_bytes = window;
-    } else if (program->header.section_count) {
+    } else if (ND_DECODERS && program->header.section_count) {
         nd_text no_detail = {NULL, 0, 0};
         uint8_t *constants = model->variables + aligned(program->header.state_bytes);
         const NeutronError error = nd_decode_sections(program, constants, &no_detail);
@@ -81,7 +81,7 @@ static NeutronError validated(nd_program *program, const NeutronModelConfig *con
 /* Streams are trusted while a model runs: all are seen here. */
 static NeutronError check_window(const nd_program *program, uint32_t window) {
     nd_text no_detail = {NULL, 0, 0};
-    if (!program->header.section_count || nd_least_window(program) > window)
+    if (!ND_DECODERS || !program->header.section_count || nd_least_window(program) > window)
         return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
     return nd_decode_sections(program, NULL, &no_detail);
 }
@@ -94,7 +94,8 @@ NeutronError neutronGetLeastContextSize(const NeutronModelConfig *config,
     *bytes = 0;
     const NeutronError error = nd_validate(&program, config, sizes, false, &no_detail);
     if (error != NEUTRON_NONE) return error;
-    const uint32_t least = program.header.section_count ? nd_least_window(&program) : 0;
+    const uint32_t least =
+        ND_DECODERS && program.header.section_count ? nd_least_window(&program) : 0;
     const bool smaller = least < program.header.plain_bytes;
     /* A context without any window decodes at once. */
     *bytes = smaller ? bare_bytes(&program.header) + aligned(least ? least : 1)
@@ -137,7 +138,7 @@ NeutronError neutronModelPrepareLinked(void *context, size_t contextSize,
 /* The window of a model that the driver allocates; 0: none, its constants become plain now. */
 static NeutronError window_of(const nd_program *program, uint32_t *window) {
     *window = 0;
-    if (!program->header.section_count) return NEUTRON_NONE;
+    if (!ND_DECODERS || !program->header.section_count) return NEUTRON_NONE;
     uint32_t wanted = 0;
     const NeutronError error = nd_window_wanted(program, &wanted);
     if (error != NEUTRON_NONE || wanted == program->header.plain_bytes) return error;

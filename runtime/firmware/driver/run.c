@@ -102,12 +102,14 @@ static NeutronError account(run *r, slot *k, int32_t row0, int32_t row1) {
                           .tag = k->record.tag,
                           .firstRow = row0,
                           .rows = (uint32_t)(row1 - row0)};
-    const NeutronError error = price(r, k, event.rows);
-    if (error != NEUTRON_NONE) return error;
-    nd_timeline_call(&r->on.model->timeline, &k->cost, &event.start, &event.end);
-    event.compute = k->cost.compute;
-    event.memory = k->cost.memory;
-    event.overhead = k->cost.overhead;
+    if (ND_CYCLES) {
+        const NeutronError error = price(r, k, event.rows);
+        if (error != NEUTRON_NONE) return error;
+        nd_timeline_call(&r->on.model->timeline, &k->cost, &event.start, &event.end);
+        event.compute = k->cost.compute;
+        event.memory = k->cost.memory;
+        event.overhead = k->cost.overhead;
+    }
     if (r->on.model->sink != NULL) {
         event.macs = nd_call_macs(call, &k->info, event.rows);
         event.bytes = nd_call_bytes(call, &k->info, event.rows);
@@ -153,8 +155,8 @@ static NeutronError run_call(run *r, slot *k, uint32_t iteration) {
     decode(r, k);
     if (!rows_of(k, iteration, iteration + 1, &row0, &row1)) return NEUTRON_NONE;
     k->call.row0 = row0, k->call.row1 = row1;
-    const bool whole =
-        r->on.model->window == NULL || nd_place_constants(r->on.model, &k->at, &k->call);
+    const bool whole = !ND_DECODERS || r->on.model->window == NULL ||
+                       nd_place_constants(r->on.model, &k->at, &k->call);
     const NeutronError error = whole ? run_rows(r, k) : run_blocks(r, k);
     return error == NEUTRON_NONE ? account(r, k, row0, row1) : error;
 }
@@ -168,21 +170,21 @@ static void run_copy(run *r, const nd_instruction *at) {
     uint8_t *target =
         nd_region_base(r->on.program, &r->on.buffers, d.target_region, d.source_index) +
         d.target_offset;
-    if (r->on.model->window != NULL && d.source_region == NEUTRON_REGION_WEIGHTS)
+    if (ND_DECODERS && r->on.model->window != NULL && d.source_region == NEUTRON_REGION_WEIGHTS)
         nd_read_constants(r->on.model, d.source_offset, d.bytes, target);
     else r->config.copy(target, source, d.bytes, d.channel);
 
-    const uint32_t stored =
-        d.source_region == NEUTRON_REGION_WEIGHTS ? stored_bytes(r, d.source_offset, d.bytes) : 0;
-    const nm_cost cost = nm_dma_cost(r->on.program->target, d.bytes, stored);
-    NeutronEvent event = {.opcode = NEUTRON_OPCODE_DMA,
-                          .tag = d.channel,
-                          .compute = cost.compute,
-                          .memory = cost.memory,
-                          .overhead = cost.overhead,
-                          .bytes = d.bytes};
-    nd_timeline_copy(&r->on.model->timeline, r->on.program->target, d.channel, &cost, &event.start,
-                     &event.end);
+    NeutronEvent event = {.opcode = NEUTRON_OPCODE_DMA, .tag = d.channel, .bytes = d.bytes};
+    if (ND_CYCLES) {
+        const bool is_constant = d.source_region == NEUTRON_REGION_WEIGHTS;
+        const uint32_t stored = is_constant ? stored_bytes(r, d.source_offset, d.bytes) : 0;
+        const nm_cost cost = nm_dma_cost(r->on.program->target, d.bytes, stored);
+        event.compute = cost.compute;
+        event.memory = cost.memory;
+        event.overhead = cost.overhead;
+        nd_timeline_copy(&r->on.model->timeline, r->on.program->target, d.channel, &cost,
+                         &event.start, &event.end);
+    }
     nd_observe(r->on.model, &r->profile, &event);
 }
 

@@ -142,6 +142,11 @@ NeutronError nd_check_sections(const nd_program *program, nd_text *detail) {
                        h->sections_offset);
         return NEUTRON_ERROR_SECTION_TABLE;
     }
+    if (!ND_DECODERS) {
+        nd_text_append(detail, "byte %u: coded constants, and this image has no decoders",
+                       h->sections_offset);
+        return NEUTRON_ERROR_KERNEL_MISSING;
+    }
     nd_section s = nd_no_section(program);
     for (uint32_t number = 0; number < h->section_count; number++) {
         if (!nd_next_section(program, &s) ||

@@ -43,7 +43,8 @@ void nd_reset_state(struct NeutronModel *model) {
         const NeutronStateRecord s = nd_state(&model->program, row);
         uint8_t *to = model->variables + s.offset;
         if (s.source != NEUTRON_NO_SOURCE) {
-            if (model->window != NULL) nd_read_constants(model, s.source, s.bytes, to);
+            if (ND_DECODERS && model->window != NULL)
+                nd_read_constants(model, s.source, s.bytes, to);
             else memcpy(to, model->program.weights + s.source, s.bytes);
             continue;
         }

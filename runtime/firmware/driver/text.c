@@ -8,6 +8,7 @@ void nd_text_reset(nd_text *out) {
     if (out->size) out->text[0] = 0;
 }
 
+#if ND_MESSAGES
 static void put(nd_text *out, char c) {
     if (out->used + 1 >= out->size) return;
     out->text[out->used++] = c;
@@ -49,3 +50,4 @@ void nd_text_append(nd_text *out, const char *format, ...) {
     }
     va_end(args);
 }
+#endif

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "nd_features.h"
+
 typedef struct {
     char *text;
     size_t size, used; /* `used` leaves out the final zero, which is always there when size > 0 */
@@ -21,6 +23,13 @@ typedef struct {
 /* Make it empty. */
 void nd_text_reset(nd_text *out);
 /* Append; knows %s, %u and %d of 32 bits, %llu. What does not fit is cut off. */
+#if ND_MESSAGES
 void nd_text_append(nd_text *out, const char *format, ...) ND_FORMAT;
+#else
+/* Inline, so that the compiler drops the sentences. */
+static inline void nd_text_append(nd_text *out, const char *format, ...) {
+    (void)out, (void)format;
+}
+#endif
 
 #endif

@@ -157,5 +157,5 @@ NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronMo
     nd_text text = {detail, detail ? detailSize : 0, 0};
     NeutronError error = nd_validate(&program, config, sizes, false, &text);
     if (error == NEUTRON_NONE) error = nd_check_memory(&program, &text);
-    return error == NEUTRON_NONE ? nd_decode_sections(&program, NULL, &text) : error;
+    return ND_DECODERS && error == NEUTRON_NONE ? nd_decode_sections(&program, NULL, &text) : error;
 }

@@ -1,18 +1,14 @@
 #include "model.h"
+#include "nk_window.h"
 
 /* Work of a recurrent kernel for each of its weights: one product and, per gate, functions that
  * cost far more than a product. */
 enum { RECURRENT_WORK = 64 };
 
-/* A product of sizes that stops at the largest number instead of wrapping. */
-static uint64_t times(uint64_t a, uint64_t b) {
-    return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
-}
-
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint64_t elements(const nk_operand *o) {
-    return times(times(o->batch, o->height), times(o->width, o->channels));
+    return nk_times(nk_times(o->batch, o->height), nk_times(o->width, o->channels));
 }
 
 static uint64_t parameter(const nk_call *call, int8_t word) {
@@ -24,25 +20,25 @@ static uint64_t parameter(const nk_call *call, int8_t word) {
 static uint64_t taps(const nk_call *call, const nd_kernel_info *info, const nk_operand *in) {
     const uint64_t rows = parameter(call, info->kernel_h),
                    columns = parameter(call, info->kernel_w);
-    return info->weights >= 0 ? times(rows, columns)
-                              : times(least(rows, in->height), least(columns, in->width));
+    return info->weights >= 0 ? nk_times(rows, columns)
+                              : nk_times(least(rows, in->height), least(columns, in->width));
 }
 
 uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info) {
     const nk_operand *in = &call->operands[info->input], *out = &call->operands[info->output];
-    const uint64_t row = times(out->batch, times(out->width, out->channels));
+    const uint64_t row = nk_times(out->batch, nk_times(out->width, out->channels));
     switch (info->formula) {
     case NEUTRON_COST_CONV:
-        return times(row,
-                     times(taps(call, info, in), in->channels / parameter(call, info->groups)));
-    case NEUTRON_COST_LANE: return times(row, taps(call, info, in));
-    case NEUTRON_COST_FC: return times(row, in->channels);
+        return nk_times(
+            row, nk_times(taps(call, info, in), in->channels / parameter(call, info->groups)));
+    case NEUTRON_COST_LANE: return nk_times(row, taps(call, info, in));
+    case NEUTRON_COST_FC: return nk_times(row, in->channels);
     /* The left matrix has as many rows as the output is wide; what remains of it is the depth. */
-    case NEUTRON_COST_MATMUL: return times(row, times(in->width, in->channels) / out->width);
+    case NEUTRON_COST_MATMUL: return nk_times(row, nk_times(in->width, in->channels) / out->width);
     /* Every weight once for each sequence of the batch; functions of the gates beside them. */
     case NEUTRON_COST_RECURRENT:
-        return times(times(out->batch, out->width),
-                     times(RECURRENT_WORK, elements(&call->operands[info->weights])));
+        return nk_times(nk_times(out->batch, out->width),
+                        nk_times(RECURRENT_WORK, elements(&call->operands[info->weights])));
     case NEUTRON_COST_REDUCE: return elements(in) / out->height + 1;
     default: return row;
     }
@@ -50,7 +46,7 @@ uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info) {
 
 uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {
     const uint32_t height = call->operands[info->output].height;
-    return times(nd_row_work(call, info), info->dense || rows > height ? height : rows);
+    return nk_times(nd_row_work(call, info), info->dense || rows > height ? height : rows);
 }
 
 uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {

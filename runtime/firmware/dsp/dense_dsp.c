@@ -26,7 +26,9 @@ typedef struct {
     const int8_t *weights;
     size_t block_bytes, group_bytes; /* weights of M output channels, of a group */
     nk_products two, one;
+    nk_word_stage word;
     bool is_short;   /* the outputs' form */
+    bool thin;       /* a tap is one quad, and the window no more than are expanded at once */
     bool dense_rows; /* taps of a row of the window follow each other */
 } dense;
 
@@ -97,6 +99,40 @@ static nk_quad *expand_tap(const dense *d, const uint8_t *from, size_t left, uin
     return to;
 }
 
+/* The whole window of one pixel, of up to four inputs: a tap is a quad. */
+__attribute__((noinline)) static void expand_thin(const dense *d, const pixels *p, uint32_t pixel,
+                                                  uint32_t group, nk_quad *to) {
+    const nk_window *w = &d->window;
+    const nk_operand *in = d->in;
+    const int32_t left_x = p->x[pixel] * w->stride_w - w->pad_left, width = (int32_t)in->width;
+    const uint32_t mask = UINT32_MAX >> (32 - 8 * d->inputs);
+    const uint32_t absent = nk_twice(d->input_zero), step = (uint32_t)w->dilation_w * in->pixel;
+    const uint32_t none_even = d->inputs > 2 ? absent : absent & 0xFFFFu,
+                   none_odd = d->inputs > 3   ? absent
+                              : d->inputs > 1 ? absent & 0xFFFFu
+                                              : 0;
+    int32_t iy = p->y[pixel] * w->stride_h - w->pad_top;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
+        const bool there = iy >= 0 && (uint32_t)iy < in->height;
+        const uint8_t *row = there ? nk_row(in, p->image, iy) : in->data;
+        /* No word is read that ends behind the row. */
+        const uint8_t *last = row + (size_t)(width - 1) * in->pixel + in->channels - 4;
+        const uint8_t *from = row + (ptrdiff_t)left_x * (ptrdiff_t)in->pixel + group * d->inputs;
+        int32_t ix = left_x;
+        for (nk_quad *const end = to + w->kernel_w; to < end;
+             ++to, from += step, ix += w->dilation_w) {
+            uint32_t even = none_even, odd = none_odd;
+            if (there && ix >= 0 && ix < width) {
+                const uint32_t word =
+                    from <= last ? nk_word(from) & mask : some_bytes(from, d->inputs);
+                even = (uint32_t)(d->flip ? nk_even_signed(word) : nk_even_unsigned(word));
+                odd = (uint32_t)(d->flip ? nk_odd_signed(word) : nk_odd_unsigned(word));
+            }
+            to->pixel[pixel].even = (int16x2_t)even, to->pixel[pixel].odd = (int16x2_t)odd;
+        }
+    }
+}
+
 /* Quads [first, first + count) of the window of one pixel. */
 static void expand_window(const dense *d, const pixels *p, uint32_t pixel, uint32_t group,
                           uint32_t first, uint32_t count, nk_quad *to) {
@@ -150,47 +186,23 @@ static int32_t sum_of(const nk_quad *quads, uint32_t count, uint32_t pixel) {
     return sum;
 }
 
-/* Biases of `count` channels, those beyond the last included: tables are padded. */
-static void begin_sums(const nk_stage *stage, size_t channel, uint32_t count, nk_sums *sums) {
-    const uint8_t *bias = stage->table + 4 * channel;
-    for (nk_sums *const end = sums + (count + 1) / 2; sums < end; ++sums, bias += 8) {
-        const int32_t first = nk_load32(bias), second = nk_load32(bias + 4);
-        sums->channel[0][0] = sums->channel[0][1] = first;
-        sums->channel[1][0] = sums->channel[1][1] = second;
-    }
-}
-
-/* Outputs of pairs of channels in the short form. The second pixel's are stored first, so that it
- * may be the first one again. */
-__attribute__((noinline)) static void finish_pairs(const nk_stage *from, size_t channel,
-                                                   const nk_sums *sums, uint32_t pairs, uint8_t *to,
-                                                   uint8_t *other) {
-    const nk_pair_stage stage = nk_make_pair_stage(from);
-    const size_t column = from->column;
-    const uint8_t *at = from->table + column + 4 * channel;
-    for (const nk_sums *const end = sums + pairs; sums < end;
-         ++sums, at += 8, to += 2, other += 2) {
-        const nk_channel_scale a = nk_channel_scale_at(at, column),
-                               b = nk_channel_scale_at(at + 4, column);
-        const int32_t *x = sums->channel[0], *y = sums->channel[1];
-        uint32_t pair =
-            nk_finish_pair(&stage, nk_channel_rescale(a, x[1]), nk_channel_rescale(b, y[1]));
-        other[0] = (uint8_t)pair;
-        other[1] = (uint8_t)(pair >> 16);
-        pair = nk_finish_pair(&stage, nk_channel_rescale(a, x[0]), nk_channel_rescale(b, y[0]));
-        to[0] = (uint8_t)pair;
-        to[1] = (uint8_t)(pair >> 16);
-    }
-}
-
 /* Outputs of `count` channels of one or two pixels. */
 static void finish(const dense *d, const pixels *p, size_t channel, uint32_t count,
                    const nk_sums *sums) {
-    const uint32_t pairs = d->is_short ? count / 2 : 0;
-    if (pairs)
-        finish_pairs(d->stage, channel, sums, pairs, p->to[0] + channel,
-                     p->to[p->count - 1] + channel);
-    for (uint32_t m = 2 * pairs; m < count; ++m)
+    const uint32_t fours = d->is_short ? count / 4 : 0;
+    if (fours) {
+        const nk_finish_fours_job job = {.sums = sums->channel[0],
+                                         .at = d->stage->table + d->stage->column + 4 * channel,
+                                         .column = d->stage->column,
+                                         .added = d->word.added,
+                                         .to = p->to[0] + channel,
+                                         .other = p->to[p->count - 1] + channel,
+                                         .fours = fours,
+                                         .low = d->word.low,
+                                         .high = d->word.high};
+        nk_finish_fours(&job);
+    }
+    for (uint32_t m = 4 * fours; m < count; ++m)
         for (uint32_t pixel = 0; pixel < p->count; ++pixel)
             p->to[pixel][channel + m] =
                 nk_stage_output(d->stage, channel + m, sums[m / 2].channel[m % 2][pixel]);
@@ -207,6 +219,20 @@ static void correct(const dense *d, const pixels *p, const nk_quad *quads, uint3
     }
 }
 
+/* Blocks of more than two pairs: one pair at a time. */
+static void products_of_blocks(nk_products_job *job, nk_products products, uint32_t units,
+                               uint32_t length, uint32_t block_bytes) {
+    const int8_t *block = job->weights;
+    uint32_t unit = 0;
+    for (uint32_t pairs = job->pairs; pairs; --pairs) {
+        job->weights = block + (size_t)unit * length;
+        job->pairs = 1;
+        products(job);
+        unit += 2;
+        if (unit == units) unit = 0, block += block_bytes;
+    }
+}
+
 /* Up to CHANNELS output channels of a group, from `from` on. */
 static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_t from,
                         uint32_t count, nk_quad *quads, bool *expanded) {
@@ -215,22 +241,24 @@ static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_
     const size_t channel = (size_t)group * d->outputs + from;
     const int8_t *weights =
         d->weights + (size_t)group * d->group_bytes + (size_t)(from / units) * d->block_bytes;
+    const int32_t *biases = (const int32_t *)(const void *)(d->stage->table + 4 * channel);
     nk_sums sums[CHANNELS / 2];
-    begin_sums(d->stage, channel, count, sums);
     for (uint32_t first = 0; first < d->quads; first += QUADS) {
         const uint32_t left = d->quads - first, here = left < QUADS ? left : QUADS;
-        if (!*expanded)
-            for (uint32_t pixel = 0; pixel < p->count; ++pixel)
-                expand_window(d, p, pixel, group, first, here, quads);
-        *expanded = d->quads <= QUADS;
-        const int8_t *block = weights + (size_t)first * units * 4;
-        uint32_t unit = 0;
-        nk_sums *at = sums;
-        for (uint32_t m = 0; m < count; m += 2, ++at) {
-            products(quads, block + (size_t)unit * length, here, at);
-            unit += 2;
-            if (unit == units) unit = 0, block += d->block_bytes;
+        for (uint32_t pixel = 0; pixel < p->count && !*expanded; ++pixel) {
+            if (d->thin) expand_thin(d, p, pixel, group, quads);
+            else expand_window(d, p, pixel, group, first, here, quads);
         }
+        *expanded = d->quads <= QUADS;
+        nk_products_job job = {.in = quads,
+                               .weights = weights + (size_t)first * units * 4,
+                               .quads = here,
+                               .biases = first == 0 ? biases : NULL,
+                               .sums = sums,
+                               .pairs = (count + 1) / 2,
+                               .next = {2 * length, (uint32_t)d->block_bytes - 2 * length}};
+        if (units == 4) products(&job);
+        else products_of_blocks(&job, products, units, length, (uint32_t)d->block_bytes);
         if (d->weights_zero) correct(d, p, quads, here, count, sums);
     }
     finish(d, p, channel, count, sums);
@@ -297,9 +325,11 @@ static int run(dense *d) {
     d->quads = taps * d->tap_quads;
     d->block_bytes = (size_t)nk_dense_bytes(d->call, 1, taps, d->inputs);
     d->group_bytes = nk_blocks(d->outputs, d->call->units) * d->block_bytes;
+    d->thin = d->inputs <= 4 && d->tap_quads == 1 && d->quads <= QUADS;
     d->flip = nk_flip(d->in);
     d->dense_rows = d->groups == 1 && w->dilation_w == 1 && d->in->pixel == d->in->channels &&
                     d->inputs % d->call->length == 0;
+    d->word = nk_make_word_stage(d->stage);
     d->is_short = nk_stage_is_short(d->stage, d->out->channels, most_of(d));
     all_pixels(d);
     return 1;

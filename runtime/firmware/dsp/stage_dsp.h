@@ -39,51 +39,64 @@ static inline int32_t nk_short_mbqm(const nk_short_scale *s, int32_t value) {
     return (high + (s->negative & (high >> 31)) + s->half) >> s->right;
 }
 
-/* dsp/stage_dsp.c: whether all `channels` have a shift below 0, and sums of products of at most
- * `most` with their biases are below the limit; and outputs of INT8, without a table. */
+/* Largest shift to the right for which a zero point fits into the number that is shifted. */
+#define NK_SHORT_SHIFT 22
+
+/* dsp/stage_dsp.c: whether all `channels` have a shift below 0 of at most NK_SHORT_SHIFT, and sums
+ * of products of at most `most` with their biases are below the limit; and outputs of INT8, without
+ * a table. */
 bool nk_stage_is_short(const nk_stage *stage, uint32_t channels, uint64_t most);
 
-/* Multiplier of a channel, what to shift by, and half of that. */
+/* Four outputs: what is added before the shift is the zero point and half of a step, in halves of
+ * that; bounds in each byte. */
 typedef struct {
-    int32_t multiplier, half;
+    uint32_t added;
+    int8x4_t low, high;
+} nk_word_stage;
+
+static inline nk_word_stage nk_make_word_stage(const nk_stage *stage) {
+    const uint32_t each = 0x01010101u;
+    return (nk_word_stage){2 * (uint32_t)stage->zero + 1, (int8x4_t)((uint8_t)stage->low * each),
+                           (int8x4_t)((uint8_t)stage->high * each)};
+}
+
+/* Multiplier of a channel, what to add and then to shift by. */
+typedef struct {
+    int32_t multiplier, added;
     uint32_t right;
 } nk_channel_scale;
 
 /* `at` is the channel's multiplier, its shift a column behind. */
-static inline nk_channel_scale nk_channel_scale_at(const uint8_t *at, size_t column) {
-    const int32_t shift = nk_load32(at + column);
-    return (nk_channel_scale){nk_load32(at), (int32_t)(1u << ~(uint32_t)shift), (uint32_t)-shift};
+static inline nk_channel_scale nk_channel_scale_at(const nk_word_stage *stage, const uint8_t *at,
+                                                   size_t column) {
+    const uint32_t shift = (uint32_t)nk_load32(at + column);
+    return (nk_channel_scale){nk_load32(at), (int32_t)(stage->added << (~shift & 31u)), 0 - shift};
 }
 
+/* With the zero point. */
 static inline int32_t nk_channel_rescale(nk_channel_scale s, int32_t acc) {
     const int32_t high = nk_high_rounded(acc * 2, s.multiplier);
-    return (high + (high >> 31) + s.half) >> s.right;
+    return (high + (high >> 31) + s.added) >> (s.right & 31u);
 }
 
-/* Bounds of two outputs in the halves of a word. */
+/* One output of a channel. */
+static inline uint8_t nk_channel_output(const nk_stage *stage, nk_channel_scale s, int32_t acc) {
+    return (uint8_t)nk_clamp(nk_channel_rescale(s, acc), stage->low, stage->high);
+}
+
+/* Outputs of fours of channels of two pixels. Sums are in the order of channels, those of one
+ * channel beside each other; `at` is the first channel's multiplier, shifts are a column behind. */
 typedef struct {
-    int32_t zero;
-    int16x2_t low, high;
-} nk_pair_stage;
+    const int32_t *sums;
+    const uint8_t *at;
+    size_t column;
+    uint32_t added;
+    uint8_t *to, *other; /* of the first and of the second pixel, which is stored before */
+    uint32_t fours;      /* at least one */
+    int8x4_t low, high;
+} nk_finish_fours_job;
 
-static inline nk_pair_stage nk_make_pair_stage(const nk_stage *stage) {
-    return (nk_pair_stage){stage->zero, nk_twice(stage->low), nk_twice(stage->high)};
-}
-
-/* Two rescaled sums as outputs, in the low bytes of the halves. */
-static inline uint32_t nk_finish_pair(const nk_pair_stage *stage, int32_t first, int32_t second) {
-    uint32_t pair, scratch;
-    first = __ssat(first + stage->zero, 8);
-    second = __ssat(second + stage->zero, 8);
-    __asm__("pkhbt %0, %2, %3, lsl #16\n"
-            "ssub16 %1, %0, %4\n"
-            "sel %0, %0, %4\n"
-            "ssub16 %1, %0, %5\n"
-            "sel %0, %5, %0\n"
-            : "=&r"(pair), "=&r"(scratch)
-            : "r"(first), "r"(second), "r"(stage->low), "r"(stage->high));
-    return pair;
-}
+void nk_finish_fours(const nk_finish_fours_job *job);
 
 #endif
 

@@ -22,7 +22,7 @@ from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
-from openneutron.options import OPTIMIZE, PROGRAM_CHANGES, Options
+from openneutron.options import OPTIMIZE, PROGRAM_CHANGES, SDK_VERSIONS, Options
 from openneutron.report.latency import latency
 from openneutron.report.model import Report, Stock, Whole
 from openneutron.report.totals import delegate_bytes, merge_totals
@@ -123,9 +123,10 @@ class _Case:
     source: str
     asked: Sequence[str] = ()  # chips with rows of their own
     programs: Programs | None = None  # for a PyTorch program
+    sdk: str = SDK_VERSIONS[-1]
 
     def reports(self, **changed: object) -> list[Report]:
-        options = replace(Options(target=self.target.name, source=self.source), **changed)  # type: ignore[arg-type]
+        options = replace(Options(target=self.target.name, source=self.source, sdk=self.sdk), **changed)  # type: ignore[arg-type]
         return [convert(model, options).report for model in self.models]
 
     def both(self, **changed: object) -> tuple[Need, Need, list[Report]]:
@@ -136,7 +137,7 @@ class _Case:
     def _stock(self, reports: Sequence[Report]) -> Need:
         stocks = [report.stock for report in reports]
         stock: Stock = merge_stocks(stocks, self.around.on(self.target)) if self.around else stocks[0]
-        flash = stock.weight_bytes + stock.microcode_bytes
+        flash = stock.weight_bytes + stock.microcode_bytes + stock.kernel_bytes
         memory = stock.arena_bytes + stock.prefetch_bytes + self._resident_bytes(flash, stock.prefetch_bytes)
         time = (stock.milliseconds, stock.milliseconds_low, stock.milliseconds_high)
         return Need(memory, flash + stock.cpu_constant_bytes, *time, on_npu=stock.graphs > 0)
@@ -215,23 +216,32 @@ def fits(
     source: str = "<model>",
     progress: Progress | None = None,
     try_changes: bool = True,
+    sdk: str = SDK_VERSIONS[-1],
 ) -> list[Row]:
     """Return a row for each target and schedule; `models` are the LiteRT model, or those of a PyTorch program's delegates.
 
     Without `try_changes` a row says what is missing and not what would help. For a PyTorch program `programs` compiles it
-    for other chips and with other borders; `asked` are chips that are judged in other calls and are no changes here.
+    for other chips and with other borders; `asked` are chips that are judged in other calls and are no changes here. `sdk` is
+    the version of NXP's converter.
     """
     stage = progress or (lambda text: None)
     rows: list[Row] = []
     for name in names:
-        case = _Case(models, targets.load(name), limits, around, source, (*names, *asked), programs)
+        case = _Case(models, targets.load(name), limits, around, source, (*names, *asked), programs, sdk)
         stage(f"planning for {name}")
         stock, ours, reports = case.both()
         changes = (_stock_changes(case, stock, stage), _open_changes(case, ours, stage, case.beside(reports)))
         stock_changes, open_changes = changes if try_changes else (iter(()), iter(()))
-        rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
+        if not case.target.processor:  # NXP's converter makes nothing for a core without an NPU
+            rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
         rows.append(_row(case, OPEN, ours, reports, open_changes))
     return rows
+
+
+def fits_all(rows: Sequence[Row]) -> bool:
+    """Return whether what a board runs today fits every target: NXP's converter's result, our own on a core without an NPU."""
+    made = {row.target: row for row in sorted(rows, key=lambda row: row.schedule == STOCK)}
+    return all(row.fits for row in made.values())
 
 
 def needs(
@@ -355,16 +365,17 @@ def _option(changed: dict[str, object]) -> str:
 def _largest(case: _Case, schedule: str, need: Need, reports: Sequence[Report]) -> str:
     """Describe the largest contributor to what is missing, or to the memory if nothing is."""
     if (case.flash and need.flash_bytes > case.flash) or need.flash_bytes > need.sram_bytes - need.flash_bytes > 0:
-        made = [converted_by_stock(model, case.target) for model in case.models]
-        return max((largest_weights(one) for one in made), key=len, default="")
+        made = [converted_by_stock(model, case.target, sdk=case.sdk) for model in case.models]
+        return max((largest_weights(one, case.target) for one in made), key=len, default="")
     if case.is_late(need) and need.sram_bytes <= case.sram:
         kernels = [kernel for report in reports for kernel in report.kernels]
         top = max(kernels, key=lambda kernel: kernel.cycles, default=None)
         total = sum(kernel.cycles for kernel in kernels)
         return f"{top.kernel} {short(top.name)} ({top.cycles / total:.0%} of the NPU's time)" if top and total else ""
     if schedule == STOCK:
-        made = [converted_by_stock(model, case.target) for model in case.models]
-        return max((largest_scratch(one) for one in made), key=len, default="")
+        made = [converted_by_stock(model, case.target, sdk=case.sdk) for model in case.models]
+        found = max((largest_scratch(one) for one in made), key=len, default="")
+        return found or max((largest_weights(one, case.target) for one in made), key=len, default="")
     buffers = [buffer for report in reports for buffer in report.buffers]
     big = max(buffers, key=lambda buffer: buffer.size, default=None)
     return f"{short(big.layer)} ({big.size:,} bytes)" if big else ""

@@ -100,7 +100,7 @@ def collect(
             progress(f"{total:,} samples")
         if limit and total >= limit:
             break
-        if decide is not None and _decided(*_scores(names, parts, limit), decide):
+        if decide is not None and _is_decided(*_scores(names, parts, limit), decide):
             stopped = True
             break
     if not parts:
@@ -119,7 +119,7 @@ def _scores(names: Sequence[str], parts: list[Part], limit: int) -> tuple[list[S
     return scores, labels
 
 
-def _decided(scores: list[Score], labels: Array, margin: float) -> bool:
+def _is_decided(scores: list[Score], labels: Array, margin: float) -> bool:
     """Return whether every form is surely within the margin below the first, or surely beyond it."""
     for one in scores[1:]:
         _, low, high = one.difference(scores[0], labels, z=_SURE)

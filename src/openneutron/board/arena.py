@@ -1,12 +1,13 @@
 """The TFLM arena: the `kTensorArenaSize` needed by a file converted by NXP.
 
 TFLite Micro places every activation, and each NeutronGraph's scratch, by decreasing size at the lowest offset that is free
-during its lifetime. The interpreter's own structures follow, fitted to three readmes of NXP's SDK: CifarNet and MobileNetV1
-0.25 (three operators: 720 bytes each) and DS-CNN (four: 784). Convolutions on the CPU also store a multiplier and a shift
+during its lifetime. The interpreter's own structures follow (`interpreter_bytes` of `board/rules.toml`), and 64 bytes per
+operator, both fitted to three readmes of NXP's SDK: CifarNet and MobileNetV1 0.25 (three operators: 720 bytes each) and DS-CNN
+(four: 784). Convolutions on the CPU also store a multiplier and a shift
 per output channel there.
 
 Example:
-    >>> arena_bytes(graph, steps)
+    >>> arena_bytes(graph, steps, rules("imxrt700").interpreter_bytes)
     44768
 """
 
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from openneutron.litert.graph import Graph
 from openneutron.microcode.encode import align
 
-INTERPRETER_BYTES = 528  # fitted: allocator, graph and tensors of inputs and outputs
 OPERATOR_BYTES = 64  # fitted: node, registration, the operator's own data and its output's tensor
 CHANNEL_BYTES = 8  # INT32 multiplier and shift, which TFLM computes when it starts
 _PER_CHANNEL = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
@@ -42,9 +42,9 @@ class _Life:
     offset: int = -1
 
 
-def arena_bytes(graph: Graph, steps: Sequence[Step]) -> int:
-    """Return the size of the arena for these steps in order."""
-    persistent = INTERPRETER_BYTES + OPERATOR_BYTES * len(steps)
+def arena_bytes(graph: Graph, steps: Sequence[Step], interpreter_bytes: int) -> int:
+    """Return the size of the arena for these steps in order; `interpreter_bytes` are allocator, graph and its ends."""
+    persistent = interpreter_bytes + OPERATOR_BYTES * len(steps)
     for step in steps:
         if step.operator >= 0 and graph.operators[step.operator].code in _PER_CHANNEL:
             op = graph.operators[step.operator]

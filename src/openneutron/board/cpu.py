@@ -45,7 +45,7 @@ class CpuCosts:
 # per element: two exponentials in fixed point and a scaling, fitted on models of 1,001 classes. Assumed: `tap` a load and a
 # compare; `element` two loads, two fixed-point multiplications and a store; `table` a load, a lookup and a store; `move` one
 # byte of a strided copy; `call` the runtime's dispatch of one operator with its argument checks.
-CORTEX_M: Final = CpuCosts(3.2, 5.95, 3.0, 20.0, 4.0, 196.0, 4.0, 600.0)
+CORTEX_M: Final = CpuCosts(3.2, 5.95, 3.0, 20.0, 4.0, 193.0, 4.0, 600.0)
 # Portable kernels compute in float without blocking or SIMD (assumed: load, load, multiply-add, index arithmetic).
 PORTABLE: Final = CpuCosts(15.0, 20.0, 8.0, 20.0, 60.0, 120.0, 8.0, 800.0)
 # Cycles of the runtime's call of a NeutronGraph before its first kernel and after its last (assumed: about 5 µs at 324
@@ -58,8 +58,13 @@ DELEGATE_CALL: Final = 1_500
 _A55: Final = CpuCosts(0.25, 1.0, 0.5, 2.0, 2.0, 40.0, 1.0, 5_000.0)
 # Portable kernels: scalar float, two instructions per cycle.
 _A55_PORTABLE: Final = CpuCosts(4.0, 6.0, 3.0, 8.0, 40.0, 80.0, 3.0, 2_000.0)
+# The same on a Cortex-M85, all assumed. CMSIS-NN with Helium: eight INT8 products per two cycles, half of it reached; elements
+# eight at a time. Portable kernels: two instructions per cycle of the Cortex-M33's.
+_M85: Final = CpuCosts(0.5, 1.5, 1.0, 4.0, 2.0, 60.0, 1.5, 600.0)
+_M85_PORTABLE: Final = CpuCosts(7.5, 10.0, 4.0, 10.0, 30.0, 60.0, 4.0, 800.0)
 _OTHER_CORES: Final[dict[str, dict[CpuCosts, CpuCosts]]] = {
     "cortex_a55": {CORTEX_M: _A55, PORTABLE: _A55_PORTABLE},
+    "cortex_m85": {CORTEX_M: _M85, PORTABLE: _M85_PORTABLE},
 }
 _OTHER_CALLS: Final = {"cortex_a55": 36_000}  # call, interrupt and return: 20 µs at 1.8 GHz (assumed)
 

@@ -32,6 +32,11 @@ class Measured:
     work: Workload
     milliseconds: float
 
+    @property
+    def group(self) -> str:
+        """What is left out together with this point, "" for nothing else: other times of the same network on the same chip."""
+        return ""
+
     def error(self, constants: Constants) -> float:
         """Return the relative error of the model with these constants."""
         return self.work.milliseconds(constants) / self.milliseconds - 1
@@ -77,8 +82,12 @@ def precision(points: Sequence[Measured], prior: Prior, constants: Vector) -> Ve
 
 
 def left_out(points: Sequence[Measured], prior: Prior) -> list[float]:
-    """Return the relative error of each point, predicted by a fit on all others."""
-    return [point.error(fit([other for other in points if other is not point], prior)) for point in points]
+    """Return the relative error of each point, predicted by a fit on all others that are not of its group."""
+    found = []
+    for point in points:
+        others = [one for one in points if one is not point and not (point.group and one.group == point.group)]
+        found.append(point.error(fit(others, prior)))
+    return found
 
 
 @cache

@@ -1,34 +1,34 @@
-"""Flash sizes: weights and microcode that NXP's converter would write, estimated from the headers of files it made.
+"""Flash sizes: weights, microcode and kernels that NXP's converter would write, by the rules of its version.
 
-| file | weights | estimate | microcode | estimate |
-|---|---|---|---|---|
-| CifarNet | 91,992 | 90,544 | 1,112 | 1,060 |
-| uNPU autoencoder | 139,080 | 139,264 | 680 | 680 |
-| uNPU NAS | 358,308 | 360,720 | 2,008 | 1,980 |
-| uNPU ResNet | 257,192 | 260,480 | 2,280 | 2,460 |
+`python benchmarks/board.py` compares them with the headers of all public files that it made.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 
+from openneutron.board.sdk import Rules
 from openneutron.compiler.numbers.geometry import axis
+from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import DType, Graph, Operator
+from openneutron.machine.targets import Target
 
 PARAMETER_BYTES = 8  # per output channel: bias and scale word (NXP's ONNX Runtime provider)
-HEADER_BYTES = 120  # fitted on four files, like the next two
-CALL_BYTES = 80
-POOL_BYTES = 100  # what a pool takes beside its call
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED")
+_FILLED = ("CONV_2D", "FULLY_CONNECTED")
 _WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN")
+_MOVES = (
+    "AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "PAD", "PADV2", "MIRROR_PAD"
+)  # fmt: skip
 
 
-def operator_weight_bytes(graph: Graph, op: Operator) -> int:
-    """Return the size of one operator's constants as NXP stores them: raw INT8 values, and 8 bytes per channel with a bias.
+def operator_weight_bytes(graph: Graph, op: Operator, target: Target, by: Rules) -> int:
+    """Return the size of one operator's constants as NXP stores them: INT8 values, and 8 bytes per channel with a bias.
 
-    Window taps that always fall on padding are not stored: a 3x3 convolution of one pixel keeps one of nine.
+    Window taps that always fall on padding are not stored: a 3x3 convolution of one pixel keeps one of nine. Rows that only
+    pad output channels are not counted: coding takes them away.
     """
     raw = sum(
         tensor.nbytes
@@ -37,8 +37,25 @@ def operator_weight_bytes(graph: Graph, op: Operator) -> int:
     )
     if op.code in _WINDOWS:
         raw = raw * _live_taps(graph, op, 0) * _live_taps(graph, op, 1) // _taps(graph, op)
+    if op.code in _FILLED and by.fills_inputs:
+        raw = _filled(raw, graph.tensors[op.inputs[1]].shape[-1], target.length)
+    if op.code == "DEPTHWISE_CONV_2D":
+        raw = _depthwise(raw, graph, op, target, by)
     biased = op.code in _WEIGHTED and len(op.inputs) > 2 and op.inputs[-1] >= 0
     return raw + (PARAMETER_BYTES * graph.tensors[op.outputs[0]].shape[-1] if biased else 0)
+
+
+def _filled(size: int, count: int, multiple: int) -> int:
+    """Return the size of rows of `count` after each is filled up to a multiple."""
+    return size * (-(-count // multiple) * multiple) // max(count, 1)
+
+
+def _depthwise(raw: int, graph: Graph, op: Operator, target: Target, by: Rules) -> int:
+    if (
+        graph.tensors[op.inputs[0]].shape[-1] == 1
+    ):  # one channel becomes many: a convolution that depth-wise loops can do
+        return raw * target.length if by.spread_first else raw * by.first_copies
+    return _filled(raw, _taps(graph, op), by.tap_multiple)
 
 
 def _taps(graph: Graph, op: Operator) -> int:
@@ -56,14 +73,33 @@ def _live_taps(graph: Graph, op: Operator, direction: int) -> int:
     return sum(any(0 <= start + tap * dilation < size for start in starts) for tap in range(kernel))
 
 
-def weight_bytes(graph: Graph, operators: Iterable[Operator]) -> int:
+def weight_bytes(graph: Graph, operators: Iterable[Operator], target: Target, by: Rules) -> int:
     """Return the size of the weights of one NeutronGraph."""
-    return sum(operator_weight_bytes(graph, op) for op in operators)
+    return round(sum(operator_weight_bytes(graph, op, target, by) for op in operators) * by.weight_share)
 
 
-def microcode_bytes(calls: int, operators: Iterable[Operator]) -> int:
+def prefetch_bytes(graph: Graph, operators: Iterable[Operator], target: Target, by: Rules) -> int:
+    """Return the SRAM for weights that are fetched while the call before runs: those of two neighbouring calls."""
+    sizes = [operator_weight_bytes(graph, op, target, by) for op in operators if op.code not in VIEWS]
+    return max(map(sum, pairwise((0, *sizes))), default=0) + (by.prefetch_bytes if any(sizes) else 0)
+
+
+def microcode_bytes(calls: int, graph: Graph, operators: Iterable[Operator], by: Rules) -> int:
     """Return the size of the microcode of one NeutronGraph."""
-    return HEADER_BYTES + CALL_BYTES * calls + POOL_BYTES * sum(op.code in _POOLS for op in operators)
+    header, call, move, channel = by.microcode
+    found = header + call * calls
+    for op in operators:
+        found += move * (op.code in _MOVES)
+        if op.code == "DEPTHWISE_CONV_2D":
+            found += channel * graph.tensors[op.outputs[0]].shape[-1]
+    return round(found)
+
+
+def kernel_bytes(operators: Iterable[Operator], by: Rules) -> int:
+    """Return the size of the kernels that a file holds beside the microcode."""
+    once, each = by.kernels
+    kinds = {op.code for op in operators} - VIEWS
+    return once + each * len(kinds) if kinds else 0
 
 
 def constant_bytes(graph: Graph, operators: Iterable[int]) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from openneutron.board.interval import interval
-from openneutron.report.model import Stock, Totals, Whole
+from openneutron.report.model import CpuTime, Stock, Totals, Whole
 
-_TEXTS = ("left", "notes")
+_LISTS = ("left", "notes", "cpu")
+_TEXTS = ("sdk",)
 _LARGEST = ("scratch_bytes", "prefetch_bytes")
 
 
@@ -23,7 +24,7 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
     """
     if not any(stock.operators_total for stock in stocks):
         return Stock()
-    numbers = [field.name for field in fields(Stock) if field.name not in (*_TEXTS, *_LARGEST)]
+    numbers = [field.name for field in fields(Stock) if field.name not in (*_LISTS, *_TEXTS, *_LARGEST)]
     summed = Stock(
         **{name: sum(getattr(stock, name) for stock in stocks) for name in numbers},
         **{name: max(getattr(stock, name) for stock in stocks) for name in _LARGEST},
@@ -34,6 +35,7 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
     low, high = interval(around, unexercised=1.0)
     return replace(
         summed,
+        sdk=next(stock.sdk for stock in stocks if stock.operators_total),
         arena_bytes=whole.arena_bytes + temporary,
         milliseconds=summed.milliseconds + around,
         milliseconds_low=summed.milliseconds_low + low,
@@ -41,7 +43,20 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
         cpu_milliseconds=summed.cpu_milliseconds + around,
         left=tuple(dict.fromkeys(text for stock in stocks for text in stock.left)),
         notes=tuple(dict.fromkeys(text for stock in stocks for text in stock.notes)),
+        cpu=_merge_cpu(stocks, whole),
     )
+
+
+def _merge_cpu(stocks: Sequence[Stock], whole: Whole) -> tuple[CpuTime, ...]:
+    """Return the CPU's parts around the partitions, then those of each; graphs are numbered through."""
+    found = [one for one in whole.cpu if one.engine != "call"]
+    graphs = 0
+    for one in (part for stock in stocks for part in stock.cpu):
+        if one.engine == "call":
+            one = replace(one, name=f"NeutronGraph {graphs}")
+            graphs += 1
+        found.append(one)
+    return tuple(found)
 
 
 def with_interval(whole: Whole, totals: Totals) -> Whole:

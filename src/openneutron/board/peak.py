@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from openneutron.board.answer import Converted
 from openneutron.board.flash import operator_weight_bytes
+from openneutron.machine.targets import Target
 from openneutron.microcode.table import Region
 
 _SHORT = 40  # characters of a tensor's name: those of fused operators run to hundreds
@@ -17,6 +18,8 @@ def largest_scratch(made: Converted) -> str:
         'conv1 (32,768 bytes) with pool1 (8,192 bytes)'
     """
     best: list[tuple[int, str]] = []
+    if not made.by.scratch:
+        return ""
     for plan in made.plans:
         buffers = [b for b in plan.tasks.buffers if b.region is Region.SCRATCH and b.first >= 0]
         for moment in {b.first for b in buffers}:
@@ -26,11 +29,14 @@ def largest_scratch(made: Converted) -> str:
     return " with ".join(f"{short(name)} ({size:,} bytes)" for size, name in best)
 
 
-def largest_weights(made: Converted) -> str:
+def largest_weights(made: Converted, target: Target) -> str:
     """Describe the operator with the most weights; "" if there are none."""
     graph = made.graph
     sizes = [
-        (operator_weight_bytes(graph, graph.operators[index]), graph.tensors[graph.operators[index].outputs[0]].name)
+        (
+            operator_weight_bytes(graph, graph.operators[index], target, made.by),
+            graph.tensors[graph.operators[index].outputs[0]].name,
+        )
         for group in made.groups
         for index in group
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from openneutron.board.sdk import PADDED_AND_SLICED, PADDED_CALL, Rules, rules
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
 from openneutron.compiler.back.verify_schedule import verify
@@ -20,22 +21,28 @@ from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.plan.allocate import Effort, allocate
 from openneutron.compiler.plan.schedule import schedule
 from openneutron.compiler.plan.segments import Structure, whole
-from openneutron.litert.graph import Graph
+from openneutron.litert.codes import VIEWS
+from openneutron.litert.graph import Graph, Operator
 from openneutron.machine.targets import Target
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.table import MAX_ENDS
 
-# One call per operator: nothing is fused. Unread values are still dropped, otherwise they would need memory.
-_NOT_STOCK = tuple(name for name in names() if name != "drop_unused")
-# Inputs with other depths are padded by a separate call; the call counts of three files show this.
+# One call per operator: nothing is fused, but padding that a convolution reads takes no memory of its own: the scratch of a
+# face detector shows this, whose header counts the pads among its calls. Unread values are dropped, else they need memory.
+_NOT_STOCK = tuple(name for name in names() if name not in ("drop_unused", "fuse_pad"))
 _PADDED_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_LAST_LAYERS = ("CONV_2D", "FULLY_CONNECTED")
+_AFTER_LAST = (*VIEWS, "SOFTMAX")
 # Steps that stock leaves unrolled may have more inputs or outputs than our operands can name, which changes no price.
 _LAST = MAX_ENDS - 1
 
 
 @dataclass(frozen=True)
 class StockPlan:
-    """One NeutronGraph as NXP's converter would make it; `operators` are the LiteRT operators that cost a call."""
+    """One NeutronGraph as NXP's converter would make it; `operators` are the LiteRT operators that cost a call.
+
+    `padding_calls` pad inputs and outputs whose channels do not fill the array, or slice them.
+    """
 
     graph: KernelGraph
     tasks: TaskList
@@ -43,16 +50,21 @@ class StockPlan:
     events: tuple[Timed, ...]
     cycles: int
     operators: frozenset[int]
-    padded_inputs: int
+    padding_calls: int
 
     @property
     def calls(self) -> int:
         """Kernel calls as NXP's header counts them."""
-        return len(self.operators) + self.padded_inputs
+        return len(self.operators) + self.padding_calls
 
 
 def stock_plan(
-    part: Graph, target: Target, *, fetch_constants: bool = False, checks: OperatorCache | None = None
+    part: Graph,
+    target: Target,
+    *,
+    fetch_constants: bool = False,
+    checks: OperatorCache | None = None,
+    by: Rules | None = None,
 ) -> StockPlan:
     """Return the plan of a graph whose operators NXP's converter takes.
 
@@ -76,10 +88,26 @@ def stock_plan(
     program = emit(part, graph, tasks, target)
     events, cycles = predict(program, target)
     called = frozenset(source for node in graph.nodes for source in node.sources)
-    return StockPlan(graph, tasks, program, tuple(events), cycles, called, _count_padded_inputs(part, target))
+    return StockPlan(graph, tasks, program, tuple(events), cycles, called, _padding_calls(part, target, by))
 
 
-def _count_padded_inputs(part: Graph, target: Target) -> int:
-    """Return the number of convolution inputs whose channels do not fill the array's length."""
+def _padding_calls(part: Graph, target: Target, by: Rules | None) -> int:
+    """Return the calls that pad inputs, and pad or slice outputs, whose channels do not fill the array."""
+    by = by or rules(target.name)
     read = {op.inputs[0] for op in part.operators if op.code in _PADDED_READERS}
-    return sum(t in read and part.tensors[t].shape[-1] % target.length != 0 for t in part.inputs)
+    inputs = sum(t in read and part.tensors[t].shape[-1] % target.length != 0 for t in part.inputs)
+    outputs = len(unfilled_outputs(part, target))
+    return inputs * by.pads_input + outputs * {PADDED_CALL: 1, PADDED_AND_SLICED: 2}.get(by.pads_output, 0)
+
+
+def unfilled_outputs(part: Graph, target: Target) -> list[Operator]:
+    """Return the last layers, one per output, whose channels do not fill the array's units."""
+    made_by = {tensor: op for op in part.operators for tensor in op.outputs}
+    found = []
+    for output in part.outputs:
+        op = made_by.get(output)
+        while op is not None and op.code in _AFTER_LAST:
+            op = made_by.get(op.inputs[0])
+        if op is not None and op.code in _LAST_LAYERS and part.tensors[op.outputs[0]].shape[-1] % target.units:
+            found.append(op)
+    return found

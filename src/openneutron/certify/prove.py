@@ -15,6 +15,7 @@ from openneutron.certify import kernels
 from openneutron.certify.border import check_same_model
 from openneutron.certify.control import CONTROL, Control, Room, contents
 from openneutron.certify.operators import RULES, Context
+from openneutron.certify.operators.arity import takes_inputs
 from openneutron.certify.read.graph_op import check_graph_op
 from openneutron.certify.read.litert import Graph, Model, Operator, Tensor, is_plain, read_model
 from openneutron.certify.read.microcode import Call, Loop, Program, State, decode, is_foreign
@@ -243,7 +244,7 @@ class Walk:
         key = contents(self.models, op), inputs, rest
         if self.expected is None:
             self.world.moved.add(key)
-        elif key not in self.world.moved and not (understood and is_plain(op)):
+        elif key not in self.world.moved and not (understood and is_plain(op) and takes_inputs(op)):
             raise Refused(f"operator {op.number} ({op.code}) is none of the source's", op.offset)
 
     def control(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:

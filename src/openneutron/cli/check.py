@@ -93,7 +93,7 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
         "stock_milliseconds": stock.milliseconds,
         "stock_milliseconds_high": stock.milliseconds_high,
         "stock_sram": stock.arena_bytes,
-        "stock_flash": stock.weight_bytes + stock.microcode_bytes,
+        "stock_flash": stock.weight_bytes + stock.microcode_bytes + stock.kernel_bytes,
         "sram": totals.peak_bytes,
         "flash": totals.weight_bytes + totals.microcode_bytes,
         "cpu_nodes": counts.inner - counts.delegated,

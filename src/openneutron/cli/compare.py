@@ -123,7 +123,7 @@ def compare_files(
     for field, label in _LABELS.items():
         pair = [getattr(side, field) for side in sides]
         if field != "file" and any(value is not None for value in pair):
-            table.add_row(label, *(_shown(value) for value in pair), _ratio(*pair))
+            table.add_row(label, *(_format_figure(value) for value in pair), _ratio(*pair))
     console.stdout().print(table)
 
 
@@ -144,7 +144,7 @@ def _columns(files: list[str], targets: list[str]) -> list[tuple[str, str]]:
     return list(zip(files, targets * 2 if len(targets) == 1 else targets, strict=True))
 
 
-def _shown(value: object) -> str:
+def _format_figure(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -209,7 +209,7 @@ def _column(
     return name, program.data, contents_of(program.data, loaded.name), total, program.report.stock
 
 
-def _left(operators: dict[str, int]) -> str:
+def _describe_cpu_operators(operators: dict[str, int]) -> str:
     """Operators on the CPU; conversions from and to float are counted, not listed: every .pte has them at its border."""
     conversions = sum(count for label, count in operators.items() if label.startswith(_CONVERSIONS))
     names = [
@@ -241,7 +241,7 @@ def _side(
         made_by=", ".join(dict.fromkeys("OpenNeutron" if graph.made_by == "open" else "NXP" for graph in graphs)),
         target=", ".join(dict.fromkeys(graph.target for graph in graphs if graph.target)) or "not stated",
         operators_converted=None if total is None else total - sum(left.values()),
-        left=_left(left),
+        left=_describe_cpu_operators(left),
         neutron_graphs=len(graphs),
         kernel_calls=sum(known) if len(known) == len(calls) else None,
         scratch_bytes=max((graph.scratch_bytes for graph in graphs), default=0),

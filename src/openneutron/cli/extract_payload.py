@@ -68,7 +68,7 @@ def extract_payload(
     named = border or embed.numbered_border(payload)
     arrays = None
     if inputs is not None:
-        arrays = _in_order(read_arrays(inputs), named.inputs, str(inputs))
+        arrays = arrays_in_order(read_arrays(inputs), named.inputs, str(inputs))
     elif random_inputs is not None:
         arrays = embed.random_inputs(payload, seed=random_inputs, where=where)
     made = embed.embed(data, name=name or output.stem, header=header.name, where=where, inputs=arrays, border=named)
@@ -77,8 +77,8 @@ def extract_payload(
     _say([output, header], len(data), where, as_json, named)
 
 
-def _in_order(given: list[Array] | dict[str, Array], names: tuple[str, ...], where: str) -> list[Array]:
-    """Arrays in the order of the payload's inputs: those of a file by name, a single one whatever it is called."""
+def arrays_in_order(given: list[Array] | dict[str, Array], names: tuple[str, ...], where: str) -> list[Array]:
+    """Return arrays in the order of the payload's inputs: those of a file by name, a single one whatever it is called."""
     if not isinstance(given, dict):
         return given
     if len(given) == 1 == len(names):
@@ -127,7 +127,7 @@ def bordered_payload(data: bytes, where: str, delegate: int | None) -> tuple[str
         from openneutron.cli.inputs.border import borders_of_file
 
         found = [
-            (blocks.where, _made(blocks, border), named_border(border))
+            (blocks.where, _make_payload(blocks, border), named_border(border))
             for blocks, border in zip(blocks_of_file(data, where), borders_of_file(data, where), strict=True)
         ]
     else:
@@ -169,7 +169,7 @@ def named_border(border: GraphBorder) -> Border:
     return Border(tuple(t.name for t in inputs), tuple(t.name for t in outputs), border.notes, shapes)
 
 
-def _made(blocks: Blocks, border: GraphBorder) -> bytes:
+def _make_payload(blocks: Blocks, border: GraphBorder) -> bytes:
     """The payload of a NeutronGraph: its arguments are its inputs and outputs in the model's order, as they lie in memory."""
     from openneutron.microcode.payload import FORMATLESS, build_payload
 

@@ -8,9 +8,13 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.options import SCHEMA, SDK_VERSIONS, check_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from openneutron.analyze.fits import Change, Limits, Row
+    from openneutron.report.model import Energy
 
 ALL = "all"
 CLOSEST = 2  # changes to show where none is enough
@@ -25,6 +29,9 @@ def fits_model(
     sram: Annotated[str, typer.Option(help="SRAM it may use, e.g. 512K; else what the chip has.")] = "",
     flash: Annotated[str, typer.Option(help="Flash it may use, e.g. 2M; else what the chip has.")] = "",
     latency: Annotated[str, typer.Option(help="Time it may take, e.g. 20ms; the upper end must keep within it.")] = "",
+    sdk: Annotated[str, typer.Option(metavar="VERSION", help=SCHEMA["sdk"].help)] = SDK_VERSIONS[-1],
+    duty: Annotated[str, typer.Option(metavar="RATE", help=SCHEMA["duty"].help)] = "",
+    battery: Annotated[str, typer.Option(metavar="CHARGE@VOLTS", help=SCHEMA["battery"].help)] = "",
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
@@ -34,36 +41,81 @@ def fits_model(
 
     Where it does not: the bytes missing, the largest contributor, and which changes help; each one is tried.
 
-    Exit code 0: what NXP's converter makes fits every chip asked for; 1: it does not.
+    Exit code 0: what NXP's converter makes fits every chip asked for, on a core without an NPU what OpenNeutron makes;
+    1: it does not.
 
     Examples:
 
     openneutron fits cifarnet
 
     openneutron fits model.tflite --target mcxn94x --sram 128K --latency 20ms
+
+    openneutron fits model.tflite --duty 1/s --battery 230mAh@3V
     """
     import dataclasses
     import json
 
+    from openneutron.analyze.fits import fits_all
     from openneutron.cli.main import DIFFERS
     from openneutron.cli.shared.fitting import fit_rows
     from openneutron.terminal import console
     from openneutron.terminal.sizes import parse_size
 
+    version = check_options({"sdk": sdk})
+    energy_of = _energy_of(duty, battery)
     limits = _limits(
         parse_size(sram, option="--sram") if sram else 0,
         parse_size(flash, option="--flash") if flash else 0,
         parse_milliseconds(latency) if latency else 0.0,
     )
     with console.progress("starting") as stage:
-        rows = fit_rows(source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust)
-    fit = all(row.fits for row in rows if row.schedule == "stock")
+        rows = fit_rows(
+            source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust, **version
+        )
+    fit = fits_all(rows)
     if as_json:
-        console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
+        shown = [{**dataclasses.asdict(row), "energy": dataclasses.asdict(energy_of(row))} for row in rows]
+        console.put(json.dumps({"fits": fit, "rows": shown}, indent=2))
     else:
         _print(rows)
+        _print_energy(rows, energy_of)
     if not fit:
         raise typer.Exit(DIFFERS)
+
+
+def _energy_of(duty: str, battery: str) -> Callable[[Row], Energy]:
+    """Return what gives the energy of a row: none without a duty, and of the open schedule, which no board runs."""
+    from openneutron.board.energy import energy, parse_battery, parse_duty
+    from openneutron.errors import OptionError
+    from openneutron.machine import targets
+    from openneutron.report.model import Energy
+
+    if battery and not duty:
+        raise OptionError("--battery needs --duty", hint="say how often it runs, such as --duty 1/s")
+    period, cell = parse_duty(duty) if duty else 0.0, parse_battery(battery) if battery else None
+
+    def energy_of(row: Row) -> Energy:
+        need = row.need
+        if not duty or row.schedule != "stock" or not need.on_npu:
+            return Energy()
+        times = (need.milliseconds, need.milliseconds_low, need.milliseconds_high)
+        return energy(targets.load(row.target), times, period, cell)
+
+    return energy_of
+
+
+def _print_energy(rows: list[Row], energy_of: Callable[[Row], Energy]) -> None:
+    from rich.text import Text
+
+    from openneutron.report.energy_text import energy_text
+    from openneutron.terminal import console
+
+    for row in rows:
+        found = energy_of(row)
+        if energy_text(found):
+            console.stdout().print(Text(f"{row.target}: {energy_text(found)}"))
+            for source in found.sources:
+                console.stdout().print(Text(f"  {source}", style="dim"))
 
 
 def parse_milliseconds(text: str) -> float:

@@ -9,7 +9,7 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.options import DEFAULT_TARGET, SCHEMA
+from openneutron.options import DEFAULT_TARGET, SCHEMA, SDK_VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,9 @@ def write_report(
         str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
     ] = "default",
     fit: Annotated[str, typer.Option(help="Budget for I/O + scratch + prefetch, e.g. 256K.")] = "",
+    sdk: Annotated[str, typer.Option(metavar="VERSION", help=SCHEMA["sdk"].help)] = SDK_VERSIONS[-1],
+    duty: Annotated[str, typer.Option(metavar="RATE", help=SCHEMA["duty"].help)] = "",
+    battery: Annotated[str, typer.Option(metavar="CHARGE@VOLTS", help=SCHEMA["battery"].help)] = "",
     per_channel: Annotated[bool, typer.Option(SCHEMA["per_channel"].flags, help=SCHEMA["per_channel"].help)] = True,
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
@@ -77,6 +80,9 @@ def write_report(
             "target": targets.canonical_name(target),
             "optimize": optimize,
             "fit_bytes": fit_bytes,
+            "sdk": sdk,
+            "duty": duty,
+            "battery": battery,
         }
         if not per_channel:
             options["per_channel"] = False
@@ -86,7 +92,7 @@ def write_report(
         reports = [
             _read_saved(one)
             if one.endswith(".json")
-            else _made(one, stage, options, model, what_if=what_if and not against, accuracy=accuracy)
+            else _make_report(one, stage, options, model, what_if=what_if and not against, accuracy=accuracy)
             for one in (source, against)
             if one
         ]
@@ -109,7 +115,7 @@ def _read_saved(source: str) -> Report:
         raise FormatError("this is no text, so no report", where=source) from None
 
 
-def _made(
+def _make_report(
     source: str,
     stage: Callable[[str], None],
     options: dict[str, Any],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openneutron.sweeps.results import Sweep
 
 # Every option that changes what is compiled, each with values separated by commas.
-_NO_AXIS = ("dump_kernel_selection_code", "trust", "quality", "quality_cycles", "metric")
+_NO_AXIS = ("dump_kernel_selection_code", "trust", "quality", "quality_cycles", "metric", "state_headroom")
 _AXES = tuple(one for one in PUBLIC if one.flag and one.name not in _NO_AXIS)
 _MANY = {"switch": "no,yes", "names": "none,a+b", "bytes": "none,64K"}
 _TABLE_ROWS = 40  # one screen; the files have all

@@ -35,6 +35,10 @@ class FloatReason(Enum):
         "lossy", "INT8 cannot represent its values on the calibration data",
         "scale them, or bound them with clamp, before this operator",
     )  # fmt: skip
+    COUNTER = (
+        "counter", "it only counts: no input changes it, and INT8 would stop at what calibration saw",
+        "count in the application, which calls the model",
+    )  # fmt: skip
     MIXED = (
         "mixed_ranges", "its parts have ranges that no one scale covers: each is dequantized with its own scale",
         "bring the parts to one range, or return them as outputs of their own",

@@ -49,7 +49,7 @@ from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
 from openneutron.executorch.quantize.states import restore, states_of
-from openneutron.executorch.quantize.train.aware import quantize_aware
+from openneutron.executorch.quantize.train.aware import Trained, train_quantized
 from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again, unmatched_warnings
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
@@ -62,6 +62,7 @@ from openneutron.microcode.payload import FRAME, frame_of_pte
 from openneutron.microcode.selection import is_ours, merge
 from openneutron.options import DEFAULT_TARGET, Options
 from openneutron.program import Program
+from openneutron.report.accuracy import low_outputs
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
 
@@ -197,8 +198,16 @@ def build(
     if isinstance(source, ExportedProgram) and not calibration:
         return deliver.finish(deliver(source, session))
     if train is not None:
-        quantized, program = _train(source, example_inputs, calibration, train, engines, chosen, channels_last, stages)
-        return deliver.finish(deliver(program, session, quantized, notes=(*notes, *_mode_note(source, train))))
+        trained, program = _train(source, example_inputs, calibration, train, engines, chosen, channels_last, stages)
+        made = (
+            Quantized(trained.module, program, program, trained.samples, trained.wanted, ())
+            if trained.samples
+            else None
+        )
+        built = deliver(program, session, trained.module, made, (*notes, *_mode_note(source, train)))
+        low = low_outputs(built.report.outputs, "train longer, or give layers 16-bit activations (--precision)")
+        report = dataclasses.replace(built.report, warnings=(*built.report.warnings, *low))
+        return deliver.finish(dataclasses.replace(built, report=report))
     if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
         raise OptionError("the program is quantized already", hint="leave calibration out")
     if isinstance(source, ExportedProgram) and example_inputs is None:
@@ -382,7 +391,7 @@ def _train(
     chosen: Choices,
     channels_last: bool,
     stages: Stages,
-) -> tuple[GraphModule, ExportedProgram]:
+) -> tuple[Trained, ExportedProgram]:
     """Train with rounding in the loop; returns the converted PT2E module and its exported program."""
     check_model(model)
     if isinstance(model, ExportedProgram) or example_inputs is None:
@@ -393,9 +402,9 @@ def _train(
     inputs = in_layout(example_inputs, channels_last)
     with stages("training"):
         quantizer = engines.quantizer(chosen, is_qat=True)
-        quantized = quantize_aware(model, inputs, quantizer, train, progress=stages.progress)
+        trained = train_quantized(model, inputs, quantizer, train, progress=stages.progress)
     with stages("exporting again"):
-        return quantized, export(quantized, inputs, what="the quantized model")
+        return trained, export(trained.module, inputs, what="the quantized model")
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:

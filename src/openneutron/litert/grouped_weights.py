@@ -21,7 +21,8 @@ GROUP_SIZES = (16, 32, 64, 128)
 MAX_FACTOR = 16
 LARGEST = 7  # quotient of weights that are rounded here: symmetric, and 7 * 16 fits INT8
 _LARGEST_WEIGHT = 127
-_MOST_LEVELS = 15  # of 4-bit weights less a zero point of 4 bits
+MOST_LEVELS = 15  # of 4-bit weights less a zero point of 4 bits
+_SAMPLE = 8  # channels that decide whether weights have 4 bits already
 _OFF_LEVEL = 0.06  # steps; a weight in bfloat16 may lie 15 / 2^8 beside its level
 _TRIED = 4  # factors for a group that is rounded: from the one that clips nothing downwards
 _CHUNK = 1 << 22  # weights at a time: more would take memory, fewer time
@@ -63,6 +64,24 @@ def join_groups(
     factors = _nearest_factors(steps, channel_scales, levels)
     weights = split * (factors * np.sign(scales.reshape(levels.shape)).astype(np.int64))[:, :, None]
     return _merge(weights.astype(np.int8), quotients.shape), channel_scales.astype(np.float32)
+
+
+def find_group_size(weights: Floats) -> int | None:
+    """Return the largest group size in which weights [channels, ..., inputs] have at most 4 bits; None for other weights.
+
+    Looks at a few channels only.
+
+    Example:
+        >>> find_group_size(np.float32([[-3, 2, 1, 0] * 8]) * 0.25)
+        0
+    """
+    sample = np.ascontiguousarray(weights[:: max(1, len(weights) // _SAMPLE)])
+    for size in (0, *sorted(GROUP_SIZES, reverse=True)):
+        groups = _split(sample, size)
+        largest = np.abs(groups).max(axis=2).astype(np.float64)
+        if ((_on_levels(groups, largest) > 0) | (largest == 0)).all():
+            return size
+    return None
 
 
 def _chunks(channels: int, row: int) -> Iterator[slice]:
@@ -114,7 +133,7 @@ def _inverse(values: Reals) -> Reals:
 def _levels(weights: Floats, largest: Reals) -> Ints:
     """Return, for each group whose weights are multiples of one step, how many steps its largest has; 0 for other groups."""
     found = np.zeros(largest.shape, np.int64)
-    sample = slice(None, None, max(1, len(weights) // 8))
+    sample = slice(None, None, max(1, len(weights) // _SAMPLE))
     if not _on_levels(weights[sample], largest[sample]).any():
         return found  # nobody quantized these weights
     return _on_levels(weights, largest)
@@ -123,7 +142,7 @@ def _levels(weights: Floats, largest: Reals) -> Ints:
 def _on_levels(weights: Floats, largest: Reals) -> Ints:
     found = np.zeros(largest.shape, np.int64)
     unit = weights * _inverse(largest)[:, :, None].astype(np.float32)
-    for level in range(1, _MOST_LEVELS + 1):
+    for level in range(1, MOST_LEVELS + 1):
         steps = unit * np.float32(level)
         near = np.abs(steps - np.rint(steps)).max(axis=2) <= _OFF_LEVEL
         found = np.where((found == 0) & near & (largest > 0), level, found)

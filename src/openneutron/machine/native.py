@@ -20,7 +20,9 @@ def library_path() -> Path:
 
     Raises OpenNeutronError when it has not been built.
     """
-    return _built("libopenneutron", hint="install a wheel of this platform, or run `make setup` in the project's root")
+    return _find_built(
+        "libopenneutron", hint="install a wheel of this platform, or run `make setup` in the project's root"
+    )
 
 
 def delegate_path() -> Path:
@@ -30,7 +32,7 @@ def delegate_path() -> Path:
     process, which holds the backend registry, is the one it registers with. Raises OpenNeutronError when it has not
     been built.
     """
-    return _built(
+    return _find_built(
         "libopenneutron_delegate",
         hint="run `make setup` in the project's root; it is built where the executorch wheel is installed",
     )
@@ -45,7 +47,7 @@ def litert_delegate() -> str:
 
     Raises OpenNeutronError when it has not been built.
     """
-    return str(_built("libopenneutron_litert", hint="run `make setup` in the project's root"))
+    return str(_find_built("libopenneutron_litert", hint="run `make setup` in the project's root"))
 
 
 def delegate_built_for() -> str:
@@ -56,7 +58,7 @@ def delegate_built_for() -> str:
         return ""
 
 
-def _built(stem: str, *, hint: str) -> Path:
+def _find_built(stem: str, *, hint: str) -> Path:
     if sys.platform == "win32":
         raise OpenNeutronError(
             "OpenNeutron's native runtime is not built for Windows", hint="use it in WSL, on Linux or on macOS"

@@ -25,6 +25,7 @@ IDENTIFIER: Final = b"ET12"  # the only one since ExecuTorch 0.1
 _EXTENDED_HEADER: Final = struct.Struct("<4sIQQ")  # at byte 8: magic, length, program bytes, where segments begin
 _EXTENDED_MAGIC: Final = b"eh00"
 _TENSOR: Final = 5  # in the union of values
+_TENSOR_LISTS: Final = (10, 11)  # lists of tensors, and of those that may be absent
 _KERNEL_CALL, _DELEGATE_CALL = 1, 2  # in the union of instructions
 _IN_SEGMENT: Final = 1
 # ExecuTorch's numbers of element types, by the names numpy and LiteRT use.
@@ -70,16 +71,87 @@ class Plan:
     direct: bool = False
 
 
-def read_plan(pte: bytes, *, where: str) -> Plan:
-    """Read `forward`, or else the first plan, of a program; a `FormatError` names the byte that is wrong."""
-    if pte[4:6] != IDENTIFIER[:2]:
-        raise FormatError("not an ExecuTorch program (no identifier ET at byte 4)", where=where)
-    walker = Walker(pte, where)
-    program = walker.root(IDENTIFIER)
-    plans = [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
-    if not plans:
-        raise FormatError("the program has no execution plan", where=where)
-    plan = next((one for one in plans if one.text(0) == _METHOD), plans[0])
+@dataclass(frozen=True)
+class PlanValue:
+    """A tensor that instructions read and write; `arena` and `offset` say where it lies, -1 for what is not planned."""
+
+    tensor: PlanTensor
+    constant: bool
+    arena: int = -1
+    offset: int = -1
+
+
+@dataclass(frozen=True)
+class PlanCall:
+    """One instruction: its operator or backend, the delegate's number (-1 for a kernel), and its tensors as value numbers."""
+
+    name: str
+    delegate: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PlanCalls:
+    """The instructions of a program in order; inputs and outputs are value numbers."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    values: dict[int, PlanValue]
+    calls: tuple[PlanCall, ...]
+
+
+def read_calls(pte: bytes, *, where: str) -> PlanCalls:
+    """Read the instructions of `forward` with the tensors they work on.
+
+    Example:
+        >>> [call.name for call in read_calls(data, where="model.pte").calls]
+        ['quantized_decomposed::quantize_per_tensor.out', 'NeutronBackend', …]
+    """
+    walker, _, plan = _open(pte, where)
+    positions = plan.positions(2)
+    operators = [_operator(walker.table(at, "operator")) for at in plan.positions(6)]
+    delegates = [walker.table(at, "delegate").text(0) for at in plan.positions(7)]
+    values: dict[int, PlanValue] = {}
+
+    def tensors(numbers: list[int]) -> list[int]:
+        found = []
+        for number in numbers:
+            value = walker.table(_at(positions, number, plan), "value")
+            if value.u8(0) == _TENSOR:
+                values.setdefault(number, _plan_value(walker, positions[number]))
+                found.append(number)
+            elif value.u8(0) in _TENSOR_LISTS and (items := value.table(1, "list")) is not None:
+                found += tensors([one for one in items.values(0, "<i4") if one >= 0 and one != number])
+        return found
+
+    calls = []
+    for kind, call in _instructions(walker, plan):
+        if call is not None and kind in (_KERNEL_CALL, _DELEGATE_CALL):
+            index = call.i32(0)
+            name = _at(operators if kind == _KERNEL_CALL else delegates, index, plan)
+            used = tuple(tensors(call.values(1, "<i4")))
+            calls.append(PlanCall(name, index if kind == _DELEGATE_CALL else -1, used))
+    ends = [tuple(tensors(plan.values(slot, "<i4"))) for slot in (3, 4)]
+    return PlanCalls(ends[0], ends[1], values, tuple(calls))
+
+
+def _plan_value(walker: Walker, position: int) -> PlanValue:
+    tensor = walker.table(position, "value").table(1, "tensor")
+    if tensor is None:
+        return PlanValue(_value(walker, position), constant=False)
+    planned = tensor.table(6, "allocation")
+    constant = tensor.u32(5) > 0 and planned is None
+    if planned is None:
+        return PlanValue(_value(walker, position), constant)
+    return PlanValue(_value(walker, position), constant, planned.u32(0), planned.u32(1) | planned.u32(2) << 32)
+
+
+def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
+    """Read `forward`, or else the first plan, of a program; a `FormatError` names the byte that is wrong.
+
+    The delegates' data are copied unless `with_payloads` is False.
+    """
+    walker, program, plan = _open(pte, where)
     values = plan.positions(2)
     operators = [_operator(walker.table(at, "operator")) for at in plan.positions(6)]
     delegates = [walker.table(at, "delegate") for at in plan.positions(7)]
@@ -98,10 +170,24 @@ def read_plan(pte: bytes, *, where: str) -> Plan:
         outputs=tuple(_value(walker, _at(values, index, plan)) for index in outputs),
         operators=dict(called[0]),
         delegates=dict(called[1]),
-        payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True)),
+        payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True))
+        if with_payloads
+        else (),
         planned_bytes=sum(int(size) for size in plan.values(8, "<i8")),
         direct=direct,
     )
+
+
+def _open(pte: bytes, where: str) -> tuple[Walker, Table, Table]:
+    """Return the walker, the program and its plan."""
+    if pte[4:6] != IDENTIFIER[:2]:
+        raise FormatError("not an ExecuTorch program (no identifier ET at byte 4)", where=where)
+    walker = Walker(pte, where)
+    program = walker.root(IDENTIFIER)
+    plans = [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
+    if not plans:
+        raise FormatError("the program has no execution plan", where=where)
+    return walker, program, next((one for one in plans if one.text(0) == _METHOD), plans[0])
 
 
 def _operator(table: Table) -> str:

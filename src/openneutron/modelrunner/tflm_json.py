@@ -76,7 +76,7 @@ def parse_run(text: str, where: str, units_per_microsecond: float = 1.0) -> tupl
         try:
             data = base64.b64decode(str(row.get("data", "")), validate=True)
         except (binascii.Error, ValueError):
-            raise _damaged(f"the bytes of output {name!r} are no base64", where) from None
+            raise _damage_error(f"the bytes of output {name!r} are no base64", where) from None
         shape = _shape(row, where)
         if dtype in _DTYPES.values() and dtype != "int4":
             checked_bytes(dtype, shape, len(data), f"output {name!r}", where)
@@ -89,9 +89,9 @@ def _load(text: str, where: str) -> dict[str, Any]:
     try:
         raw = json.loads(cleaned, parse_constant=lambda word: math.nan)
     except (ValueError, RecursionError):
-        raise _damaged(f"it begins {cleaned[:60]!r}", where) from None
+        raise _damage_error(f"it begins {cleaned[:60]!r}", where) from None
     if not isinstance(raw, dict):
-        raise _damaged(f"it is {cleaned[:60]!r}", where)
+        raise _damage_error(f"it is {cleaned[:60]!r}", where)
     if "error" in raw:
         raise BoardError(f"the board reports: {raw['error']}", where=where, hint=_error_hint(str(raw["error"])))
     return raw
@@ -105,14 +105,14 @@ def _error_hint(message: str) -> str:
 def _rows(raw: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
     rows = raw.get(key, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise _damaged(f"{key} is no list of objects", where)
+        raise _damage_error(f"{key} is no list of objects", where)
     return rows
 
 
 def _number(raw: dict[str, Any], key: str, where: str) -> float:
     value = raw.get(key, 0)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise _damaged(f"{key} is {value!r}", where)
+        raise _damage_error(f"{key} is {value!r}", where)
     return float(value)
 
 
@@ -151,11 +151,11 @@ def _dtype(row: dict[str, Any]) -> str:
 def _shape(row: dict[str, Any], where: str) -> tuple[int, ...]:
     shape = row.get("shape", [])
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 31 for size in shape):
-        raise _damaged(f"a shape is {shape!r}", where)
+        raise _damage_error(f"a shape is {shape!r}", where)
     return tuple(shape)
 
 
-def _damaged(what: str, where: str) -> BoardError:
+def _damage_error(what: str, where: str) -> BoardError:
     return BoardError(
         f"the board's answer is no result of tflm_modelrunner: {what}", where=where,
         hint="run the command again; a name with % in it also spoils the board's answers",

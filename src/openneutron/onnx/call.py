@@ -33,18 +33,21 @@ class Call:
     """
 
     def __init__(
-        self, node: Any, inputs: list[Value | None], version: int, *, name: str = "", widen: bool = False
-    ) -> None:
+        self, node: Any, inputs: list[Value | None], version: int, *, name: str = "", widen: bool = False,
+        keep: bool = False,
+    ) -> None:  # fmt: skip
         self.node = node
         self.inputs = inputs
         self.version = version
         self.name = name or node.name
         self.widen = widen
+        self.keep = keep  # the model is quantized: weights keep their integers
         self.real = False  # convert quantized inputs to float
         self.resolve: Resolve = _raise_unresolved
         self._attributes = {one.name: one for one in node.attribute}
         self.own: list[Value] = []
         self._asked = 0
+        self._once: list[Any] = []
 
     def start(self, resolve: Resolve) -> Call:
         """Start the computation, with tensors from `resolve`."""
@@ -204,6 +207,13 @@ class Call:
             self.own.append(Value(data=tensor, name=f"{self.name}_{self._asked}"))
         self._asked += 1
         return self.resolve(self.own[self._asked - 1])
+
+    def once(self, make: Callable[[], Any]) -> Any:
+        """Return what `make` returns, which is called the first time only."""
+        if not self._once:
+            with outside():
+                self._once.append(make())
+        return self._once[0]
 
     def scalar(self, index: int) -> float | int | None:
         """Return a known input of one element as a number, None for others."""

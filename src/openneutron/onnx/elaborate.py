@@ -91,7 +91,7 @@ class Elaborator:
             if rule is None:
                 return self._compute_definition(node, inputs)
             name = node.name or next((one for one in node.output if one), node.op_type)
-            call = Call(node, inputs, self.opsets.get(domain, 1), name=name, widen=self.widen)
+            call = Call(node, inputs, self.opsets.get(domain, 1), name=name, widen=self.widen, keep=self.keep)
             made = list(rule.function(call, self, known)) if rule.structural else self._apply(rule, call)
         except OpenNeutronError as error:
             raise self._error_at(error, node) from error
@@ -116,7 +116,7 @@ class Elaborator:
 
     def compute(self, call: Call, inputs: list[Value], function: Callable[[Call], Any]) -> list[Value]:
         """Apply `function` to values on behalf of a call that works on graphs or sequences."""
-        inner = Call(call.node, list(inputs), call.version, name=call.name, widen=self.widen)
+        inner = Call(call.node, list(inputs), call.version, name=call.name, widen=self.widen, keep=self.keep)
         return self._apply(Rule("", "", function), inner)
 
     def _apply(self, rule: Rule, call: Call) -> list[Value]:

@@ -22,6 +22,7 @@ from torch.export import ExportedProgram
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
+from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
 from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
@@ -82,7 +83,10 @@ def load(
     outputs = elaborator.graph(model.graph, known)
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
-    module = Replay(_needed_steps(elaborator.steps, outputs), values, outputs, [one.name for one in inputs])
+    steps = _needed_steps(elaborator.steps, outputs)
+    module = Replay(steps, values, outputs, [one.name for one in inputs])
+    if has_low_bits(model.graph) and not quantized:
+        module.low_bit_layers = low_bit_layers(steps)
     examples = tuple(_example(one.shape, one.dtype, position) for position, one in enumerate(inputs))
     return Imported(module, examples, quantized, tuple(one.name for one in inputs), names, notes, where, fixed)
 
@@ -118,7 +122,7 @@ def _needed_steps(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]
 class Replay(torch.nn.Module):
     """The model as a module for `torch.export`: makes the calls, each with a note of its ONNX node.
 
-    Weights are parameters, other constants buffers.
+    Weights are parameters, other constants buffers. `low_bit_layers` are calls with weights of 4 bits and their group sizes.
     """
 
     notes_nodes = True  # `export` then keeps the notes
@@ -126,6 +130,7 @@ class Replay(torch.nn.Module):
     def __init__(self, steps: list[Step], inputs: list[Value], outputs: list[Value], names: list[str]) -> None:
         super().__init__()
         self.steps, self.outputs = steps, outputs
+        self.low_bit_layers: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._values: list[Value] = []  # keeps values alive, whose identities are the keys above
         taken: set[str] = set()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from openneutron.machine import targets
 from openneutron.report.accuracy import METRIC_TITLES
+from openneutron.report.cpu_time import sentence
 from openneutron.report.fits import warnings_of
 from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, NodeVerdict, Operator, OutputAccuracy, Report, Totals
@@ -180,6 +181,7 @@ def _whole(report: Report) -> list[tuple[str, str]]:
     return [
         ("engines", f"{shares} (recipe {whole.recipe})"),
         ("whole program", time),
+        *([("CPU", sentence(report))] if whole.cpu else []),
         ("whole memory", f"{whole.memory_bytes:,} bytes ({memory})"),
     ]
 

@@ -215,14 +215,63 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class CpuTime:
+    """The CPU's estimated time for one node of the program, or for one call of the NPU with its copies.
+
+    `engine` is "cortex_m" or "portable" for nodes of a PyTorch program, "litert" for operators of a LiteRT file, "call" for
+    the call of a NeutronGraph and "copy" for the tensors transposed at its border. `module` is as in `NodeVerdict`, or
+    "input x" and "output" for nodes of no module at the program's ends.
+    """
+
+    name: str
+    operator: str
+    engine: str
+    milliseconds: float
+    module: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The name for users: its module if known, never that of a PyTorch graph's node."""
+        return self.module or (self.label if self.engine in ("cortex_m", "portable") else self.name)
+
+    @property
+    def label(self) -> str:
+        """The operator without its name space and overload."""
+        words = self.operator.split(".")
+        return words[1] if len(words) > 1 else self.operator
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What a board takes for one inference every so often, from its currents and NXP's converter's estimated time.
+
+    Millijoules of one inference, milliamperes in the mean, and the days that a battery lasts (0 without one), each with an
+    interval; `sources` says where each current comes from. `unknown` says why there is none of it, "" if there is.
+    """
+
+    millijoules: float = 0.0
+    millijoules_low: float = 0.0
+    millijoules_high: float = 0.0
+    milliamperes: float = 0.0
+    days: float = 0.0
+    days_low: float = 0.0
+    days_high: float = 0.0
+    sources: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
 class Stock:
     """The result of NXP's converter and runtime for the same graph today: memory by their rules, estimated times.
 
     `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch it is ExecuTorch's planned memory
     plus the largest delegate's use of the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` in addition.
-    `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU.
+    `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU, `cpu` how
+    long each takes there. `sdk` is the version of NXP's converter whose rules these are, `kernel_bytes` are kernels in the file
+    (on chips whose NPU has its own controller).
     """
 
+    sdk: str = ""
     operators_total: int = 0
     operators_converted: int = 0
     graphs: int = 0
@@ -232,6 +281,7 @@ class Stock:
     prefetch_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0
+    kernel_bytes: int = 0
     cpu_constant_bytes: int = 0
     cycles: int = 0
     milliseconds: float = 0.0
@@ -241,6 +291,7 @@ class Stock:
     cpu_milliseconds: float = 0.0
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    cpu: tuple[CpuTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,7 +301,8 @@ class Whole:
     `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` the largest delegate's use of the temporary allocator:
     scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all. `graph_copy_bytes` has
     the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is a model of the target's
-    CPU: without one, `milliseconds` are the NPU's alone, not the program's.
+    CPU: without one, `milliseconds` are the NPU's alone, not the program's. `cpu` has the parts of the CPU's time: nodes, calls
+    and copies.
     """
 
     recipe: str = ""
@@ -267,6 +319,7 @@ class Whole:
     milliseconds_low: float = 0.0
     milliseconds_high: float = 0.0
     timed: bool = True
+    cpu: tuple[CpuTime, ...] = ()
 
     @property
     def milliseconds(self) -> float:
@@ -327,6 +380,7 @@ class Report:
     totals: Totals = field(default_factory=Totals)
     whole: Whole = field(default_factory=Whole)
     stock: Stock = field(default_factory=Stock)
+    energy: Energy = field(default_factory=Energy)
     nodes: tuple[NodeVerdict, ...] = ()
     operators: tuple[Operator, ...] = ()
     kernels: tuple[Kernel, ...] = ()

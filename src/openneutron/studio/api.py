@@ -23,7 +23,7 @@ from openneutron.errors import OptionError
 from openneutron.machine import targets
 from openneutron.options import DEFAULT_TARGET, OPTIMIZE, SCHEMA, check_options, read_text
 from openneutron.studio.session import MOST_UPLOAD_BYTES, SUFFIXES, Model, Session, Variant, described, safe_stem
-from openneutron.studio.work import OUTPUTS, PAGE, PAIR, PROGRAM, REPORT, SELECTION, Stage
+from openneutron.studio.work import OUTPUTS, PAGE, PAIR, PROGRAM, PROJECT, REPORT, SELECTION, Stage
 
 _FLAGS = {one.flag: one for one in SCHEMA.values() if one.flag}
 # Options that name files of this machine, or run code: not for a page.
@@ -72,7 +72,7 @@ class Api:
             "hello": self._hello, "models": self._models, "zoo": self._zoo, "trust": self._trust,
             "remove": self._remove, "sizes": self._sizes, "fits": self._fits, "help": self._help,
             "compile": self._compile, "changes": self._changes, "report": self._report, "pair": self._pair,
-            "open": self._open, "run": self._run, "files": self._files,
+            "open": self._open, "run": self._run, "files": self._files, "boards": self._boards, "project": self._project,
         }  # fmt: skip
 
     def call(self, name: str, parameters: Mapping[str, Any], stage: Stage) -> Any:
@@ -107,7 +107,7 @@ class Api:
         return name, (found.folder / known[name]).read_bytes()
 
     def _hello(self, stage: Stage) -> dict[str, Any]:
-        chips = [targets.load(name) for name in targets.names()]
+        chips = [targets.load(name) for name in _targets()]
         return {
             "version": __version__,
             "engine": self._abilities.name,
@@ -120,7 +120,7 @@ class Api:
             "zoo": _zoo_models() if self._abilities.torch else [dict(one) for one in self._abilities.samples],
             "chips": [
                 {"name": one.name, "title": one.description, "sram": one.sram_bytes, "flash": one.flash_bytes,
-                 "ram": one.ram, "clock": one.clock_hz}
+                 "ram": one.ram, "clock": one.clock_hz, "processor": one.processor}
                 for one in chips
             ],
         }  # fmt: skip
@@ -145,7 +145,7 @@ class Api:
         return {}
 
     def _fits(self, stage: Stage, *, model: str) -> dict[str, Any]:
-        return self._do("fits", self.session.model(model), stage, chips=list(targets.names())).value
+        return self._do("fits", self.session.model(model), stage, chips=_targets()).value
 
     def _help(self, stage: Stage, *, model: str, chip: str, limits: Mapping[str, float]) -> dict[str, Any]:
         asked = {key: max(float(limits.get(key, 0)), 0) for key in ("sram", "flash", "milliseconds")}
@@ -216,12 +216,35 @@ class Api:
             REPORT: (f"{base}_report.json", "the report's data"),
             SELECTION: (f"{base}_kernel_selection.c", "links only the kernels this program calls"),
             OUTPUTS: (f"{base}_outputs.npz", "the outputs of the last run"),
+            PROJECT: (
+                f"{base}_project.zip",
+                f"a project for {found.summary.get('project', {}).get('board', 'a board')}",
+            ),
         }
         return [
             {"name": name, "what": what, "file": file, "bytes": (found.folder / file).stat().st_size}
             for file, (name, what) in known.items()
             if file in _names(found)
         ]
+
+    def _boards(self, stage: Stage) -> dict[str, Any]:
+        """Return what builds projects, and the boards they can be for; nothing where the C sources are not at hand."""
+        if not self._abilities.torch:
+            return {"platforms": [], "boards": []}
+        from openneutron.project import PLATFORMS, boards
+
+        known = [boards.load(name) for name in boards.names()]
+        return {"platforms": list(PLATFORMS), "boards": [{"name": one.name, "title": one.description} for one in known]}
+
+    def _project(self, stage: Stage, *, variant: str, platform: str, board: str) -> dict[str, Any]:
+        from openneutron.project.runtime_sources import runtime_places
+
+        found = self.session.variant(variant)
+        program, name = str(found.folder / PROGRAM), self.session.model(found.model).name
+        given = {"program": program, "name": name, "platform": platform, "board": board}
+        done = self._perform("project", given, stage, reads=[program, *runtime_places()], files={})
+        self.session.update_variant(variant, done.files, {"project": done.value})
+        return done.value
 
     def _do(self, work: str, model: Model, stage: Stage, **more: Any) -> Done:
         if model.untrusted:
@@ -230,6 +253,11 @@ class Api:
                 "loading an exported program can run code that is hidden in it", where=model.name, hint=hint
             )
         return self._perform(work, {"model": model.given(), **more}, stage, reads=model.reads, files={})
+
+
+def _targets() -> list[str]:
+    """The chips, then processors without an NPU."""
+    return sorted(targets.names(), key=lambda name: (targets.load(name).processor, name))
 
 
 def options_of(change: str) -> dict[str, Any]:

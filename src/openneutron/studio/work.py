@@ -19,8 +19,8 @@ from openneutron.errors import OptionError
 from openneutron.report.model import Report
 
 Stage = Callable[[str], None]
-PROGRAM, REPORT, PAGE, SELECTION, PAIR, OUTPUTS = (
-    "program", "report.json", "report.html", "kernel_selection.c", "pair.html", "outputs.npz",
+PROGRAM, REPORT, PAGE, SELECTION, PAIR, OUTPUTS, PROJECT = (
+    "program", "report.json", "report.html", "kernel_selection.c", "pair.html", "outputs.npz", "project.zip",
 )  # fmt: skip
 PROGRESS = "progress.txt"
 SHOWN_VALUES = 1000  # of an output on the page; the file has all
@@ -155,6 +155,31 @@ def run_variant(
     elif model is not None:
         check = _check_layers(stage, model, options or {})
     return {"outputs": shown, "cycles": int(cycles), "check": check}
+
+
+def make_project(out: Path, stage: Stage, program: str, name: str, platform: str, board: str) -> dict[str, Any]:
+    """Write the project of a compiled file for a board as a zip; return what it takes of the board's memory."""
+    import zipfile
+
+    from openneutron.files import kind_of, read_file
+    from openneutron.program import Program
+    from openneutron.project.make import make
+
+    data = read_file(program)
+    command = f"openneutron project {name} --for {platform} --board {board}"
+    made = Program(data, "pte" if kind_of(data) == "pte" else "tflite", Report(source=name), loader=_no_loader)
+    found = make(made, platform=platform, board=board, command=command, progress=stage)
+    with zipfile.ZipFile(out / PROJECT, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in found.files.items():
+            archive.writestr(path, content)
+    return {
+        "board": found.board.description, "flash": found.sizes.flash_bytes, "ram": found.sizes.ram_bytes,
+        "flash_there": found.board.flash.bytes, "ram_there": found.board.ram.bytes, "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def _no_loader(data: bytes, where: str) -> Any:
+    raise AssertionError("a program that is only read")
 
 
 def _check_against_source(source: str, given: list[Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,4 +343,5 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "pair": pair,
     "open": look_into,
     "run": run_variant,
+    "project": make_project,
 }

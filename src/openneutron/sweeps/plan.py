@@ -29,6 +29,7 @@ from openneutron.sweeps.scoring import check_scoring
 # Options that leave the figures alone, search by themselves, ask for files that a sweep does not keep, or belong to the model.
 _NO_AXIS = {
     "dump_kernel_selection_code", "dump_intermediates", "certificate", "trust", "quality", "quality_cycles", "metric",
+    "state_headroom",
 }  # fmt: skip
 AXES: dict[str, Option] = {one.name: one for one in PUBLIC if one.name not in _NO_AXIS}
 # Of the options of PyTorch models, these are obeyed behind quantization; all others decide what the quantized program is.
@@ -165,7 +166,7 @@ def _models(given: Any) -> Iterable[Model]:
         elif isinstance(one, Mapping):
             yield from _parse_entry(one)
         else:
-            yield _known(Model(os.fspath(one)))
+            yield _check_source(Model(os.fspath(one)))
 
 
 def _parse_entry(entry: Mapping[str, Any]) -> Iterable[Model]:
@@ -178,7 +179,7 @@ def _parse_entry(entry: Mapping[str, Any]) -> Iterable[Model]:
     lists = [value if isinstance(value, (list, tuple)) else [value] for value in arguments.values()]
     for values in itertools.product(*lists):
         pairs = tuple(zip(arguments, values, strict=True))
-        yield _known(
+        yield _check_source(
             Model(
                 os.fspath(entry["source"]), pairs, sizes, str(entry.get("calibration", "")),
                 entry.get("trust") is True, _data(entry),
@@ -198,7 +199,7 @@ def _data(entry: Mapping[str, Any]) -> Data | None:
     return Data(str(entry["data"]), limit, str(entry.get("mean", "")), str(entry.get("std", "")))
 
 
-def _known(model: Model) -> Model:
+def _check_source(model: Model) -> Model:
     """Return the model if its source exists; the file itself is not read."""
     found = find(model.source)
     if model.arguments and found.kind != "factory":

@@ -30,12 +30,12 @@ def preprocess(images: NDArray[np.uint8]) -> torch.Tensor:
 
 def test_images() -> LabelledImages:
     """Return the first 1,000 images of the CIFAR-10 test set."""
-    return _labelled("cifar10_test_1000.npz")
+    return _read_labelled("cifar10_test_1000.npz")
 
 
 def calibration_images() -> LabelledImages:
     """Return 200 images of the CIFAR-10 *training* set, 20 of each class."""
-    return _labelled("cifar10_calibration_200.npz")
+    return _read_labelled("cifar10_calibration_200.npz")
 
 
 def calibration_inputs() -> list[tuple[torch.Tensor, ...]]:
@@ -43,6 +43,6 @@ def calibration_inputs() -> list[tuple[torch.Tensor, ...]]:
     return [(image,) for image in calibration_images().inputs.split(1)]
 
 
-def _labelled(file: str) -> LabelledImages:
+def _read_labelled(file: str) -> LabelledImages:
     arrays = read_arrays(packaged("data", file))
     return LabelledImages(arrays["images"].astype(np.uint8), arrays["labels"].astype(np.uint8), preprocess)

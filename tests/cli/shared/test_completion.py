@@ -39,4 +39,4 @@ def test_files_and_folders_are_offered_beside_the_zoo(tmp_path: Path, monkeypatc
     assert model_names("models/") == ["models/other.pt2"]
     assert ".hidden.tflite" not in model_names("")
     assert model_names("nowhere/x") == []
-    assert target_names("imxrt") == ["imxrt700"] and efforts("f") == ["fast"]
+    assert target_names("imxrt") == ["imxrt2660", "imxrt700"] and efforts("f") == ["fast"]

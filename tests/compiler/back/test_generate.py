@@ -23,6 +23,9 @@ def test_file_is_what_the_tables_say(name: str) -> None:
 
 
 def test_a_kernel_that_is_on_no_list_yet_is_found() -> None:
-    script = "from openneutron.compiler import kernels; kernels.KERNEL_FILES = {}; print(kernels.rule_of('CONV_2D').kernel_file)"
+    script = (
+        "from openneutron.compiler import kernels; "
+        "kernels.KERNEL_FILES = {}; print(kernels.rule_of('CONV_2D').kernel_file)"
+    )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "openneutron.compiler.kernels.conv2d"

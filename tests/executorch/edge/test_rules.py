@@ -107,6 +107,9 @@ KNOWN: list[Function] = [
     lambda m, x: x.pow(2) + x.pow(0.5),
     lambda m, x: x.repeat(1, 2, 1, 1).flip(1).cumsum(1),
     lambda m, x: torch.index_select(x, 1, m.index).argmax(1),
+    lambda m, x: functional.embedding(m.index, m.matrix),
+    lambda m, x: m.matrix[m.index] * x.relu()[:, :, m.index],
+    lambda m, x: torch.ops.aten.index_put(x, [None, None, m.index], x[:, :, :2].relu()),
     lambda m, x: x.argmin(1, keepdim=True),
     lambda m, x: (torch.ops.aten._assert_tensor_metadata(x, dtype=torch.float32), x.relu())[1],
     *(

@@ -49,6 +49,9 @@ def test_every_norm_is_folded_and_the_program_runs_on_the_npu_alone(per_channel:
         follower = next(iter(layer.users))
         assert is_quantize(follower) or is_quantize(next(iter(follower.users))), layer
     assert [v.operator for v in program.verdicts if not v.delegated and v.code != "border"] == []
+    assert (
+        program.report.output_sqnr is not None and program.report.output_sqnr > 20
+    )  # from the trained network in float
     (x,) = images(1, seed=20)[0]
     (got,) = program.run(x)
     wanted = quantized(x)
@@ -148,8 +151,9 @@ def bad_count(model: Any, state: Training) -> None:
         (nan_loss, "qat: the loss is nan at step 1 of 2"),
         (nan_weights, "qat: training left .* not finite"),
         (bad_count, "qat: step 3 of 2"),
+        (lambda model: None, "qat: the train function never called the model"),
     ],
-    ids=["raises", "nan_loss", "nan_weights", "bad_count"],
+    ids=["raises", "nan_loss", "nan_weights", "bad_count", "never_called"],
 )
 def test_a_failing_train_function_is_one_sentence_that_names_the_stage(function: Any, sentence: str) -> None:
     model = torch.fx.symbolic_trace(nn.Linear(2, 2))

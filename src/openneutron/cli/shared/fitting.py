@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openneutron.options import SDK_VERSIONS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -23,6 +25,7 @@ def fit_rows(
     calibration: str = "",
     trust: bool = False,
     try_changes: bool = True,
+    sdk: str = SDK_VERSIONS[-1],
 ) -> list[Row]:
     """Return the rows of a source for each chip; without `try_changes` nothing is compiled to see whether it helps.
 
@@ -37,7 +40,7 @@ def fit_rows(
     found = found_source(source, sizes, calibration, trust=trust)
     if found.kind == "tflite":
         models = [found.litert_model().model]
-        return fits(models, names, limits, source=found.text, progress=stage, try_changes=try_changes)
+        return fits(models, names, limits, source=found.text, progress=stage, try_changes=try_changes, sdk=sdk)
     # Each chip has limits of its own, so a PyTorch program is cut anew for each.
     compiled = _Compiled(source, stage, {"sizes": sizes, "calibration": calibration, "trust": trust})
     rows: list[Row] = []
@@ -46,7 +49,7 @@ def fit_rows(
         delegates, around = compiled(name)
         made = fits(
             delegates, [name], limits, around=around, asked=names, programs=compiled, source=loaded.name, progress=stage,
-            try_changes=try_changes,
+            try_changes=try_changes, sdk=sdk,
         )  # fmt: skip
         rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
     return rows

@@ -142,7 +142,7 @@ class Source:
             model = zoo.load(self.text)
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
         if self.kind == "pt2":
-            return _exported(self.text, self.trust)
+            return _load_exported(self.text, self.trust)
         return _made(self.text, self.stem, self.arguments)
 
 
@@ -162,10 +162,10 @@ def find(
         >>> find("cifarnet").kind
         'zoo'
     """
-    return replace(_found(text), sizes=sizes or {}, calibration=calibration, trust=trust)
+    return replace(_find_source(text), sizes=sizes or {}, calibration=calibration, trust=trust)
 
 
-def _found(text: str) -> Source:
+def _find_source(text: str) -> Source:
     path = Path(text)
     if path.suffix in _NAMED:
         return Source(text, _kind_of_file(path))
@@ -209,7 +209,7 @@ def _kind_of_file(path: Path) -> Kind:
     return named or ("onnx" if kind == "onnx" else "tflite")
 
 
-def _exported(text: str, trust: bool) -> Loaded:
+def _load_exported(text: str, trust: bool) -> Loaded:
     data = read_file(text)
     if kind_of(data) != "zip":
         raise FormatError("this is no exported program: it is no zip archive", where=text, hint=_SAVE_IT)
@@ -370,11 +370,11 @@ def imported(text: str) -> Any:
             sys.path.remove(here)
     for part in path.split("."):
         if not hasattr(found, part):
-            raise OptionError(f"{module_name} has no {path!r}", where=text, hint=_known(found))
+            raise OptionError(f"{module_name} has no {path!r}", where=text, hint=_list_names(found))
         found = getattr(found, part)
     return found
 
 
-def _known(module: Any) -> str:
+def _list_names(module: Any) -> str:
     names = [name for name in dir(module) if not name.startswith("_")]
     return f"it has {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else "it is empty"

@@ -62,11 +62,13 @@ def embed(
     where: str,
     inputs: Sequence[Array] | None = None,
     border: Border | None = None,
+    sections: bool = True,
 ) -> Embedded:
     """C source and header of a payload; `name` begins every symbol, `header` is the name of the header's file.
 
     The driver takes inputs and outputs in the order of the payload's arguments, which `border` names. Microcode that has
-    another order is written anew. `inputs`, in the same order, are embedded beside the payload for a self-test.
+    another order is written anew. `inputs`, in the same order, are embedded beside the payload for a self-test. Without
+    `sections` the arrays are ordinary constants, for linker scripts that know no section of ours.
 
     Example:
         >>> embed(payload, name="model", header="model.h", where="model.pte").header.splitlines()[0]
@@ -83,9 +85,9 @@ def embed(
     arrays = [] if inputs is None else check_inputs(payload, inputs, where=where)
     runs = payload.converter == "open"
     includes = [f'#include "{header}"', *(['#include "neutron_linked.h"'] if runs else [])]
-    lines = [title, *includes, "", *_array(f"{name}_payload", data)]
+    lines = [title, *includes, "", *word_array(f"{name}_payload", data, section=sections)]
     for position, array in enumerate(arrays):
-        lines += ["", *_array(f"{name}_input_{position}", array.tobytes(), local=True)]
+        lines += ["", *word_array(f"{name}_input_{position}", array.tobytes(), local=True, section=sections)]
     if arrays:
         listed = ", ".join(f"{name}_input_{position}" for position in range(len(arrays)))
         lines += ["", f"const void *const {name}_inputs[{name.upper()}_INPUTS] = {{{listed}}};"]
@@ -143,12 +145,12 @@ def _random(generator: np.random.Generator, row: TensorRow) -> Array:
     return np.frombuffer(generator.bytes(row.bytes), DTYPES[row.dtype]).reshape(row.shape)
 
 
-def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border: Border) -> Iterator[str]:
-    """Everything after the title line."""
+def payload_sizes(payload: Payload, data: bytes) -> dict[str, int]:
+    """Return the sizes of a payload that its header declares, by the names of the macros."""
     container = decode_container(payload.microcode, profiling=payload.profiling)
     offsets = _offsets(payload, data)
     blocks = payload.microcode, payload.weights, payload.kernels
-    sizes = {
+    return {
         "PAYLOAD_BYTES": len(data),
         "MICROCODE_OFFSET": offsets[0],
         "MICROCODE_BYTES": len(payload.microcode),
@@ -168,6 +170,11 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border:
         "INPUTS": container.inputs,
         "OUTPUTS": container.outputs,
     }
+
+
+def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border: Border) -> Iterator[str]:
+    """Everything after the title line."""
+    sizes = payload_sizes(payload, data)
     prefix = name.upper()
     yield from (f"#ifndef {prefix}_PAYLOAD_H", f"#define {prefix}_PAYLOAD_H", "", "#include <stdint.h>", "")
     yield from (f"#define {prefix}_{what} {value}u" for what, value in sizes.items())
@@ -248,11 +255,12 @@ def _offsets(payload: Payload, data: bytes) -> tuple[int, int, int]:
     return microcode, weights, kernels
 
 
-def _array(symbol: str, data: bytes, *, local: bool = False) -> Iterator[str]:
-    """An aligned constant; little-endian words, because compilers read them four times faster than bytes."""
+def word_array(symbol: str, data: bytes, *, local: bool = False, section: bool = True) -> Iterator[str]:
+    """Yield the lines of an aligned constant; little-endian words, because compilers read them four times faster than bytes."""
     words = np.frombuffer(data + bytes(-len(data) % ALIGNMENT), "<u4")
     linkage = "static " if local else ""
-    yield f'__attribute__((aligned({ALIGNMENT}), section(".payload.{symbol}")))'
+    placed = f', section(".payload.{symbol}")' if section else ""
+    yield f"__attribute__((aligned({ALIGNMENT}){placed}))"
     yield f"{linkage}const uint32_t {symbol}[] = {{"
     for at in range(0, len(words), _WORDS_PER_LINE):
         yield "    " + " ".join(f"0x{word:08x}," for word in words[at : at + _WORDS_PER_LINE].tolist())

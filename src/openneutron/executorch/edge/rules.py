@@ -33,14 +33,14 @@ UNCHANGED: Final = frozenset(
             "amax.default", "amin.default", "argmax.default", "argmin.default", "asin.default", "asinh.default",
             "atan.default", "atanh.default", "avg_pool2d.default", "bmm.default", "cat.default", "ceil.default",
             "clamp.default", "constant_pad_nd.default", "convolution.default", "cos.default", "cosh.default",
-            "cumsum.default", "div.Tensor", "elu.default", "erf.default", "exp.default", "expm1.default",
-            "flip.default", "floor.default", "gelu.default", "hardtanh.default", "index_select.default",
-            "leaky_relu.default", "log.default", "log10.default", "log1p.default", "log2.default", "maximum.default",
-            "mean.default", "mean.dim", "minimum.default", "mm.default", "mul.Tensor", "neg.default",
-            "pow.Tensor_Scalar", "reciprocal.default", "relu.default", "repeat.default", "round.default",
-            "rsqrt.default", "sigmoid.default", "sign.default", "sin.default", "sinh.default", "sqrt.default",
-            "sub.Tensor", "sum.dim_IntList", "tan.default", "tanh.default", "trunc.default",
-            "upsample_bilinear2d.vec", "upsample_nearest2d.vec",
+            "cumsum.default", "div.Tensor", "elu.default", "embedding.default", "erf.default", "exp.default",
+            "expm1.default", "flip.default", "floor.default", "gelu.default", "hardtanh.default", "index.Tensor",
+            "index_put.default", "index_select.default", "leaky_relu.default", "log.default", "log10.default",
+            "log1p.default", "log2.default", "maximum.default", "mean.default", "mean.dim", "minimum.default",
+            "mm.default", "mul.Tensor", "neg.default", "pow.Tensor_Scalar", "reciprocal.default", "relu.default",
+            "repeat.default", "round.default", "rsqrt.default", "sigmoid.default", "sign.default", "sin.default",
+            "sinh.default", "sqrt.default", "sub.Tensor", "sum.dim_IntList", "tan.default", "tanh.default",
+            "trunc.default", "upsample_bilinear2d.vec", "upsample_nearest2d.vec",
         )
     }
     | {"openneutron.whole.default"}

@@ -73,6 +73,7 @@ class Choices:
     smooth: bool = Options.smooth
     correct_bias: bool = Options.correct_bias
     adaround: bool = Options.adaround
+    state_headroom: float = Options.state_headroom
     layers: tuple[LayerChoice, ...] = ()
 
     def __post_init__(self) -> None:

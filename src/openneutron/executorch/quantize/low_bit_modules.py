@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from glob import escape
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ _FOUR_BITS = frozenset({"torch.int1", "torch.int2", "torch.int3", "torch.int4", 
 def with_plain_weights(model: Any, chosen: Choices) -> tuple[Any, Choices, tuple[str, ...]]:
     """Return a copy with plain weights, choices that keep their bits where the layers' own say nothing else, and notes.
 
-    A model without such weights is returned as it is.
+    A model without such weights is returned as it is. An importer may have found 4-bit weights itself (`low_bit_layers`).
 
     Example:
         >>> quantize_(model, IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)))
@@ -31,7 +32,15 @@ def with_plain_weights(model: Any, chosen: Choices) -> tuple[Any, Choices, tuple
     """
     if not isinstance(model, torch.nn.Module):
         return model, chosen, ()
+    imported = [
+        LayerChoice(escape(name), weights="int4", group_size=size)
+        for module in model.modules()
+        for name, size in getattr(module, "low_bit_layers", {}).items()
+    ]
     packed = {name: value for name, value in model.named_parameters() if isinstance(value, TorchAOBaseTensor)}
+    if imported:
+        note = f"{len(imported)} layers have weights of 4 bits, which stay so; activations get static ranges"
+        return model, replace(chosen, layers=(*imported, *chosen.layers)), (note,)
     if not packed:
         return model, chosen, ()
     kept: dict[int, Any] = {id(value): value for value in (*model.parameters(), *model.buffers())}

@@ -109,7 +109,7 @@ def _quantize(
         prepared = prepare(exported, quantizer, before, samples=batches, found=found)
     states = states_of(prepared)
     with stages("calibrating"):
-        calibrate(prepared, batches)
+        calibrate(prepared, batches, found=found, state_headroom=chosen.state_headroom)
     with stages("quantizing"):
         quantized = convert(_copy_prepared(prepared) if chosen.correct_bias or chosen.adaround else prepared)
     notes = [f"{counts[name]} {what}" for name, what in _NOTES.items() if name in counts]

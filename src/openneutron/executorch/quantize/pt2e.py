@@ -15,8 +15,10 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.capture.functional import functional
+from openneutron.executorch.quantize.check.calibration import CalibrationWatch
 from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.failed_sample import failed_sample
+from openneutron.executorch.quantize.headroom import widen_states
 from openneutron.executorch.quantize.passes.decompose.decompose_batch_statistics import decompose_batch_statistics
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.passes.separate_ranges import describe_mixed
@@ -75,14 +77,28 @@ def prepare(
         return prepared
 
 
-def calibrate(prepared: GraphModule, batches: Sequence[Inputs]) -> None:
-    """Run the calibration data through the observers."""
+def calibrate(
+    prepared: GraphModule, batches: Sequence[Inputs], *, found: Findings | None = None, state_headroom: float = 1.0
+) -> None:
+    """Run the calibration data through the observers; what the samples leave open is added to `found`.
+
+    Ranges of states are `state_headroom` times those seen.
+    """
+    watch = CalibrationWatch(prepared, batches) if found is not None else None
     with torch.no_grad(), one_thread():
         for number, batch in enumerate(batches):
             try:
                 prepared(*(value.clone() for value in batch))  # a model may change its inputs in place
             except Exception as error:
                 raise failed_sample(prepared, batch, number, error) from error
+            if watch is not None:
+                watch.after_sample()
+    if found is not None and watch is not None:
+        found.notes += watch.notes()
+        if state_headroom == 1:
+            found.warnings += watch.warnings()
+    if state_headroom != 1:
+        widen_states(prepared, state_headroom)
 
 
 def convert(prepared: GraphModule) -> GraphModule:

@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
-from openneutron.executorch.fx import FloatReason, keep_float, module_path, module_types, operator_name
+from openneutron.executorch.fx import FloatReason, keep_float, layer_of, module_path, module_types, operator_name
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.check.keep_float import why_float
@@ -222,5 +222,5 @@ class NeutronQuantizer(Quantizer):
 def _names(node: Node) -> set[str]:
     """Return every name a pattern can match: the node's, its operator's, its module's path and classes."""
     kinds = module_types(node)
-    names = {node.name, operator_name(node), module_path(node), *kinds}
+    names = {node.name, operator_name(node), layer_of(node), module_path(node), *kinds}
     return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

@@ -57,7 +57,7 @@ class Direct:
         return self.copies.run(samples, self._block, threads=threads)
 
     def _block(self, samples: Sequence[Sequence[Any]]) -> Block[Outputs]:
-        arranged = [tuple(map(_aligned, arrange_inputs(self._inputs, one, where=""))) for one in samples]
+        arranged = [tuple(map(_align, arrange_inputs(self._inputs, one, where=""))) for one in samples]
         made = [one.make(len(samples)) for one in self._outputs]
         given = np.array([[value.data_ptr() for value in one] for one in arranged], np.uint64)
         apart = [one.step * one.dtype.itemsize for one in self._outputs]
@@ -108,5 +108,5 @@ def _made(tensor: PlanTensor) -> _Made:
     return _Made(dtype, tensor.shape, tuple(strides), -(-step // per) * per)
 
 
-def _aligned(value: Tensor) -> Tensor:
+def _align(value: Tensor) -> Tensor:
     return value if value.data_ptr() % ALIGNMENT == 0 else value.clone()

@@ -24,10 +24,10 @@ def arrange_inputs(wanted: Sequence[PlanTensor], inputs: Sequence[Any], *, where
     """
     if len(inputs) != len(wanted):
         raise OptionError(f"the program takes {len(wanted)} inputs, {len(inputs)} were given", where=where)
-    return tuple(_arranged(at, *pair, where) for at, pair in enumerate(zip(wanted, inputs, strict=True)))
+    return tuple(_arrange(at, *pair, where) for at, pair in enumerate(zip(wanted, inputs, strict=True)))
 
 
-def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
+def _arrange(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
     if not wanted.dtype:
         return value
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":

@@ -39,7 +39,7 @@ def find_names() -> Iterator[None]:
     """Replace both searches."""
     with ExitStack() as replaced:
         for caller in _CALLERS:
-            replaced.enter_context(patch.object(import_module(caller), _NUMBERED, _numbered()))
+            replaced.enter_context(patch.object(import_module(caller), _NUMBERED, _continue_numbers()))
         replaced.enter_context(patch("torch.export.unflatten._is_call_name", is_call_name))
         yield
 
@@ -52,7 +52,7 @@ def is_call_name(call_name: str, base: str) -> bool:
     return not rest or (rest[0] == "@" and rest[1:].isdigit())
 
 
-def _numbered() -> Callable[[str], Callable[[torch.nn.Module], str]]:
+def _continue_numbers() -> Callable[[str], Callable[[torch.nn.Module], str]]:
     """A replacement of the function; its searches continue from the number found last."""
     last: WeakKeyDictionary[torch.nn.Module, dict[str, int]] = WeakKeyDictionary()
 

@@ -63,7 +63,7 @@ def _known_or(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(delegate, *args)
         key = id(delegate), given
         if key not in known:
-            noted = _noted(delegate.original_module, given)
+            noted = _read_results(delegate.original_module, given)
             if noted is None:
                 result = run(delegate, *args)
                 noted = _likes(result) if type(result) is tuple and _are_apart(result, args) else None
@@ -80,7 +80,7 @@ def _are_apart(results: Sequence[Any], args: Sequence[Any]) -> bool:
     return len({id(one) for one in (*results, *args)}) == len(results) + len({id(one) for one in args})
 
 
-def _noted(program: ExportedProgram, given: tuple[_Like, ...]) -> tuple[_Like, ...] | None:
+def _read_results(program: ExportedProgram, given: tuple[_Like, ...]) -> tuple[_Like, ...] | None:
     """The results that a program's graph records; None if the inputs differ from its own, or a result is no new tensor."""
     signature = program.graph_signature
     by_name = {node.name: node for node in program.graph.nodes if node.name in _ends(program)}

@@ -40,6 +40,26 @@ class Cost:
     dma_byte: int
     dma_start: int
     dma_overlaps: bool
+    output: int = 0  # a processor rescales outputs one by one, an array beside the next products
+
+
+@dataclass(frozen=True)
+class Power:
+    """Currents of a chip at a voltage, running an inference and asleep between two; each source says if it is assumed."""
+
+    volts: float
+    active_milliamperes: float
+    active_source: str
+    sleep_milliamperes: float
+    sleep_source: str
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """A sentence for each current."""
+        return (
+            f"running: {self.active_milliamperes:g} mA ({self.active_source})",
+            f"asleep: {self.sleep_milliamperes:g} mA ({self.sleep_source})",
+        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +84,9 @@ class Target:
     tcm_banks: int
     alignment: int
     cost: Cost
+    power: Power | None = None  # None: no currents are public
     processor: bool = False  # a CPU without an NPU: its kernels are loops, `units` and `length` their blocks
+    cycles_per_instruction: float = 0.0  # of a processor's loops: what its costs are counted instructions times
 
     @property
     def macs_per_cycle(self) -> int:
@@ -146,4 +168,5 @@ def load(name: str) -> Target:
 def of_table(table: dict[str, Any]) -> Target:
     """Return the target that a TOML table describes."""
     named_so = {"name": table["name"], "description": table["description"]}
-    return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]))
+    power = Power(**table["power"]) if "power" in table else None
+    return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]), power=power)

@@ -97,10 +97,9 @@ def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
     best = min(sizes, key=lambda one: (sizes[one], one))
     stored = sizes[best]  # of coded ones an estimate: streams end with a whole byte, and large ones have longer sizes
     if best is Storage.RICE:
-        stored = weights.streams_bytes(weights.rice_lengths(k)[found.view(np.uint8)], starts)
+        stored = weights.rice_bytes(found, order, k)
     elif best is Storage.STATIC:
-        symbols, firsts = prefix.symbols_of(found, starts)
-        stored = head + weights.streams_bytes(lengths[symbols], firsts)
+        stored = head + weights.static_bytes(found, order, lengths)
     bits, grouped = _try_groups(section, plain, order)
     if bits and grouped < stored:
         return replace(section, storage=Storage.GROUPS, parameter=bits, stored=grouped)
@@ -133,7 +132,7 @@ def _columns(section: Section, plain: Buffer) -> npt.NDArray[np.int32]:
     return np.frombuffer(plain, "<i4").reshape(section.parameter, -1)
 
 
-def _written(section: Section, plain: Buffer, units: int, length: int) -> tuple[Buffer, int]:
+def _encode(section: Section, plain: Buffer, units: int, length: int) -> tuple[Buffer, int]:
     """Return the stored bytes, and the width of the stream sizes in front of them (0 without streams)."""
     if section.storage is Storage.RAW:
         return plain, 0
@@ -216,7 +215,7 @@ def write_sections(
     block: list[Buffer] = []
     records = bytearray()
     for section, data in _pieces(sections, plain):
-        stored, width = _written(section, data, units, length)
+        stored, width = _encode(section, data, units, length)
         record = pack(
             SECTION, storage=int(section.storage), packing=int(section.packing), parameter=section.parameter, width=width,
             plain=section.plain, stored=len(stored), groups=section.groups, channels=section.channels, taps=section.taps,

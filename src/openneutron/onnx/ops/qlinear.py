@@ -14,7 +14,7 @@ from openneutron.onnx.ops import converts
 from openneutron.onnx.ops._quantized import dequantize, parameters, quantize
 from openneutron.onnx.ops.conv import convolve
 from openneutron.onnx.ops.linear import product
-from openneutron.onnx.ops.quantize import MICROSOFT
+from openneutron.onnx.ops.nbits import MICROSOFT
 from openneutron.onnx.values import Stored
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from openneutron.onnx.ops import converts
 from openneutron.onnx.ops._quantized import dequantize, limits, parameters, quantize
 from openneutron.onnx.ops._types import to
 from openneutron.onnx.ops.elementwise import cast
+from openneutron.onnx.ops.nbits import MICROSOFT, join_blocks
 from openneutron.onnx.tensors import torch_type, type_name
 
 if TYPE_CHECKING:
     from openneutron.onnx.call import Call
 
 _SMALL = ("INT4", "UINT4", "INT2", "UINT2")
-MICROSOFT = "com.microsoft"
 
 
 def _axis(call: Call) -> int:
@@ -75,6 +75,8 @@ def dequantize_linear(call: Call) -> torch.Tensor:
     """Dequantize with the model's own scale and zero point."""
     x = call.value(0).like
     scale = call.value(1).like
+    if call.keep and (joined := join_blocks(call, _axis(call), int(call.attribute("block_size", 0)))) is not None:
+        return joined
     code = int(call.attribute("output_dtype", 0))
     wanted = call.dtype(code) if code else scale.dtype
     plain = not x.is_floating_point() and x.dtype != torch.uint32 and x.dim() and not call.attribute("block_size", 0)

@@ -16,7 +16,8 @@ class Box:
     `kernels` name the kernels that compute it; `shared` is the node whose kernel also computes this one, "" if it has its own
     or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known. `module` is the
     nn.Module it belongs to, `path` the modules around it, outermost first. `converts` are conversions before it, `constants`
-    computations of constants that it reads; neither has a box of its own.
+    computations of constants that it reads; neither has a box of its own. `milliseconds` is its estimated time on the CPU;
+    `sqnr` that of its last kernel, bytes are those of all its kernels.
     """
 
     name: str
@@ -37,6 +38,10 @@ class Box:
     constant: bool = False
     converts: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
+    milliseconds: float = 0.0
+    sqnr: float | None = None
+    weight_bytes: int = 0
+    activation_bytes: int = 0
 
     @property
     def label(self) -> str:
@@ -112,6 +117,7 @@ def _of_operators(report: Report) -> list[Box]:
 
 def _of_nodes(report: Report) -> list[Box]:
     at = {node.name: position for position, node in enumerate(report.nodes)}
+    times = {part.name: part.milliseconds for part in report.whole.cpu}
     return [
         Box(
             n.name,
@@ -126,6 +132,7 @@ def _of_nodes(report: Report) -> list[Box]:
             module=n.module,
             path=module_path(n.module)[: -1 if "/" in n.module else None],
             constant=n.constant,
+            milliseconds=0.0 if n.delegated else times.get(n.name, 0.0),
         )
         for i, n in enumerate(report.nodes)
     ]
@@ -189,7 +196,11 @@ def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[
         if mine:
             names = tuple(kernel.kernel for kernel in mine)
             cycles = sum(kernel.cycles for kernel in mine)
-            box = replace(box, cycles=cycles, kernels=names, shape=mine[-1].output_shape)
+            box = replace(
+                box, cycles=cycles, kernels=names, shape=mine[-1].output_shape, sqnr=mine[-1].sqnr,
+                weight_bytes=sum(kernel.weight_bytes for kernel in mine),
+                activation_bytes=sum(kernel.activation_bytes for kernel in mine),
+            )  # fmt: skip
         elif at in shared:
             other_box = boxes[shared[at]]
             box = replace(box, shared=other_box.title)

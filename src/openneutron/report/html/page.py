@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from openneutron.machine import targets
-from openneutron.report import columns
+from openneutron.report import columns, cpu_time
 from openneutron.report.facts import left_on_cpu, node_counts, share, title, worst_part
 from openneutron.report.fits import stored_bytes, warnings_of
 from openneutron.report.html.advice import advice
@@ -63,6 +63,7 @@ def page(report: Report) -> str:
         report=report,
         tiles=tiles(report),
         both=columns.rows(report),
+        cpu=cpu_time.rows(report),
         columns=columns,
         latency=latency,
         graph=graph,
@@ -95,16 +96,18 @@ def tiles(report: Report) -> list[Tile]:
     known = targets.load(report.target) if report.target in targets.names() else None
     found: list[Tile] = []
     clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
-    if report.stock.operators_total:
-        note = f"{_interval(report.stock)}{size(report.stock.arena_bytes)}; by NXP's converter, estimated"
-        found.append(Tile("On a board", in_ms(report.stock.milliseconds), "ms", note))
+    stock = cpu_time.on_board(report)
+    if stock.operators_total:
+        note = f"{_interval(stock)}{size(stock.arena_bytes)}; by NXP's converter, estimated"
+        found.append(Tile("On a board", in_ms(stock.milliseconds), "ms", note))
     if report.whole.recipe and report.whole.timed:
         whole = report.whole
         note = f"{_interval(whole)}NPU {in_ms(whole.npu_milliseconds)}, CPU {in_ms(whole.cpu_milliseconds)}"
         note += f", calls and copies {in_ms(whole.call_milliseconds + whole.copy_milliseconds)}"
         found.append(Tile("Open schedule", in_ms(whole.milliseconds), "ms", note))
     if totals.cycles:
-        label = "NPU alone" if report.whole.recipe else "NPU, open schedule"
+        core = known is not None and known.processor
+        label = "Compiled part" if core else "NPU alone" if report.whole.recipe else "NPU, open schedule"
         note = f"{_interval(totals)}{totals.cycles:,} cycles{clock}"
         found.append(Tile(label, in_ms(totals.milliseconds), "ms", note))
     if report.whole.recipe:
@@ -200,6 +203,11 @@ def _details(box: Box, report: Report) -> list[tuple[str, str]]:
             lines.append(("kernel", "none: it only changes how values are looked at"))
     else:
         lines.append(("runs on", _HOSTS.get(box.host, "the CPU")))
+        if box.milliseconds:
+            whole = report.whole.milliseconds
+            lines.append(
+                ("time", f"{box.milliseconds:.3f} ms of the CPU ({box.milliseconds / whole:.1%} of the program)")
+            )
         lines.append(("why", box.reason or "no reason was recorded"))
         if box.hint:
             lines.append(("what to change", box.hint))

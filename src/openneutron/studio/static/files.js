@@ -1,7 +1,7 @@
-// Files: everything a variant has to download.
+// Files: everything a variant has to download, and projects for boards.
 import { h, size } from "./dom.js";
 
-export function filesPanel(state, actions, files) {
+export function filesPanel(state, actions, files, { platforms, boards }) {
   const variants = state.model.variants;
   if (!variants.length) return h("p", { class: "quiet" }, "Compile it first, under Report.");
   const chosen = variants.find((one) => one.id === state.variant) ?? variants[variants.length - 1];
@@ -11,5 +11,23 @@ export function filesPanel(state, actions, files) {
     h("div", { class: "field inline" }, h("label", { htmlFor: "files-variant" }, "Variant"), pick),
     h("ul", { class: "files" }, ...files.map((one) => h("li", { class: "card" },
       h("span", {}, h("strong", {}, one.name), h("span", { class: "quiet block" }, `${one.what}, ${size(one.bytes)}`)),
-      h("button", { type: "button", class: "action", "data-file": one.name, "aria-label": `Download ${one.name}`, onclick: () => actions.download(chosen.id, one.name) }, "Download")))));
+      h("button", { type: "button", class: "action", "data-file": one.name, "aria-label": `Download ${one.name}`, onclick: () => actions.download(chosen.id, one.name) }, "Download")))),
+    boards.length > 0 && projectForm(chosen, actions, platforms, boards));
+}
+
+// A folder that builds this variant into a program for a board, with a self-test.
+function projectForm(variant, actions, platforms, boards) {
+  const { project } = variant;
+  const pick = (id, rows) => h("select", { id }, ...rows.map((one) => h("option", { value: one.name }, one.title)));
+  const platform = pick("project-platform", platforms.map((name) => ({ name, title: name })));
+  const board = pick("project-board", boards);
+  const taken = project && `${project.board}: ${size(project.flash)} of ${size(project.flash_there)} flash, ${size(project.ram)} of ${size(project.ram_there)} RAM. Download it above.`;
+  return h("section", { class: "card", "aria-labelledby": "project-title" },
+    h("h2", { id: "project-title" }, "A project for a board"),
+    h("p", { class: "quiet" }, "Sources, build files, this program, and a self-test with expected outputs, as `openneutron project` writes them."),
+    h("div", { class: "options" },
+      h("div", { class: "field" }, h("label", { htmlFor: "project-platform" }, "Built by"), platform),
+      h("div", { class: "field" }, h("label", { htmlFor: "project-board" }, "Board"), board),
+      h("button", { type: "button", class: "action", id: "make-project", onclick: () => actions.project(variant.id, platform.value, board.value) }, "Make the project")),
+    project && h("p", { id: "project-sizes" }, taken), ...(project?.notes ?? []).map((note) => h("p", { class: "quiet" }, note)));
 }

@@ -4,6 +4,7 @@ import { SCALES, judge } from "./judge.js";
 
 const WORDS = { sram: "RAM", flash: "Flash", milliseconds: "Latency" };
 const WHAT = { stock: "NXP's converter", open: "open schedule" };
+const ALONE = "OpenNeutron, on the core"; // a processor has no NPU, and NXP's converter makes nothing for it
 const WHY = {
   stock: "What NXP's converter makes today: all that a board runs.",
   open: "This compiler's schedule, which runs in the simulator.",
@@ -48,11 +49,11 @@ export function fitPanel(state, actions) {
       first && h("th", { scope: "rowgroup", rowSpan: span, class: "chip-name" }, chip.name, h("span", { class: "quiet", title: chip.title }, chip.title.split(/[:,]/, 2).join(",")),
         h("button", { type: "button", class: "small", "data-report": row.target, onclick: () => actions.compileFor(row.target) }, "Report"),
         h("button", { type: "button", class: "small", "data-help": row.target, onclick: () => actions.help(row.target) }, "What helps?")),
-      h("td", { title: WHY[row.schedule] }, WHAT[row.schedule]),
+      h("td", { title: chip.processor ? "" : WHY[row.schedule] }, chip.processor ? ALONE : WHAT[row.schedule]),
       h("td", {}, h("span", { class: `verdict ${verdict.fits ? "good" : "bad"}` }, verdict.fits ? "✓ fits" : "✕ does not fit")),
       h("td", {}, meter(need.sram_bytes, verdict.sram, need.sram_bytes > verdict.sram, size(need.sram_bytes))),
       h("td", {}, meter(need.flash_bytes, verdict.flash, verdict.flash && need.flash_bytes > verdict.flash, size(need.flash_bytes))),
-      h("td", { class: late ? "late" : "" }, h("span", { class: "figure-line" }, time, need.whole ? "" : h("span", { class: "quiet" }, " NPU alone")),
+      h("td", { class: late ? "late" : "" }, h("span", { class: "figure-line" }, time, need.whole ? "" : h("span", { class: "quiet" }, chip.processor ? " without operators left out" : " NPU alone")),
         h("span", { class: "quiet block" }, range)),
       h("td", { class: "why" }, verdict.short ? h("span", { class: "missing" }, verdict.short) : "",
         row.largest ? h("span", { class: "quiet block" }, `largest: ${row.largest}`) : ""));

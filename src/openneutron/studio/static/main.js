@@ -61,6 +61,13 @@ const actions = {
     return job("Running", (watch) => engine.call("run", { variant, inputs, seed, check }, watch));
   },
   async files(variant) { state.variant = variant; await show("files"); },
+  async project(variant, platform, board) {
+    clearErrors();
+    state.variant = variant;
+    if (!await job("Making a project", (watch) => engine.call("project", { variant, platform, board }, watch))) return;
+    await refresh();
+    await show("files");
+  },
   async download(variant, name) {
     try { save(await engine.download(variant, name), name); } catch (error) { tell(error); }
   },
@@ -135,7 +142,8 @@ async function show(tab) {
   else if (tab === "run") put(runPanel(state, actions));
   else {
     const chosen = model.variants.find((one) => one.id === state.variant) ?? model.variants[model.variants.length - 1];
-    put(filesPanel(state, actions, chosen ? await engine.call("files", { variant: chosen.id }) : []));
+    state.boards ??= await engine.call("boards", {});
+    put(filesPanel(state, actions, chosen ? await engine.call("files", { variant: chosen.id }) : [], state.boards));
   }
 }
 

@@ -106,16 +106,3 @@ def test_microcode_is_as_large_for_any_number_of_steps(kind: type[nn.Module], ac
         assert built.report.kernels and all(node.delegated for node in built.report.nodes if node.code != "border")
         sizes.add(built.report.totals.microcode_bytes)
     assert len(sizes) == 1
-
-
-def test_an_embedding_stays_on_the_cpu_with_its_reason() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).eval()
-    words = torch.randint(0, 20, (1, 6))
-    built = build(model, (words,), calibration=[(words,)])
-    (left,) = [v for v in built.report.nodes if not v.delegated and v.code != "border"]
-    assert (
-        left.operator == "aten.embedding.default" and left.code == "other_type" and "int64" in left.reason and left.hint
-    )
-    (got,) = load_program(built.pte).run(words)
-    assert (got - model(words)).abs().max() < 0.05 * model(words).abs().max()

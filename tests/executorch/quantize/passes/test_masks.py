@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import nn
 
@@ -61,6 +62,29 @@ def test_masked_attention_is_as_close_to_float_as_any() -> None:
     samples = [(2 * torch.randn(1, LENGTH, WIDTH), m) for _ in range(4)]
     sqnr = dict(zip([*CASES, *OWN], quantize(Attention().eval(), samples[0], samples).sqnr, strict=True))
     assert min(sqnr.values()) > 28, sqnr
+
+
+@pytest.mark.parametrize("lowest", [-torch.inf, LOWEST, -1e9])
+def test_a_mask_given_in_numbers_forbids_and_takes_no_steps(lowest: float) -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mixed = nn.Linear(WIDTH, 3 * WIDTH)
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            q, k, v = self.mixed(x).chunk(3, -1)
+            return torch.softmax(q @ k.transpose(-1, -2) / WIDTH**0.5 + mask, -1) @ v
+
+    torch.manual_seed(0)
+    allowed = [torch.arange(LENGTH) < 4 + at for at in range(4)]
+    samples = [
+        (2 * torch.randn(1, LENGTH, WIDTH), torch.where(one, 0.0, lowest).expand(1, LENGTH, LENGTH).clone())
+        for one in allowed
+    ]
+    built = build(Masked().eval(), samples[0], calibration=samples)
+    assert built.report.output_sqnr is not None and built.report.output_sqnr > 28
+    left = {one.operator.split(".")[1] for one in built.report.nodes if not one.delegated and one.code != "border"}
+    assert not left & {"_softmax", "bmm", "mul", "add", "linear", "addmm"}, left
 
 
 class Padded(nn.Module):

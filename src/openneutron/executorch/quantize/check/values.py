@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -34,17 +35,27 @@ def preserve_state(model: GraphModule) -> Iterator[None]:
         restore(model, states)
 
 
-def seen_ranges(model: GraphModule, samples: Sequence[Batch]) -> dict[Node, tuple[float, float]]:
-    """Return the smallest and the largest finite value of every float node of the current graph."""
-    found: dict[Node, tuple[float, float]] = {}
+@dataclass
+class Seen:
+    """The smallest and the largest finite value of every float node on samples, and the nodes that have minus infinity."""
+
+    ranges: dict[Node, tuple[float, float]] = field(default_factory=dict)
+    endless: set[Node] = field(default_factory=set)
+
+
+def seen_ranges(model: GraphModule, samples: Sequence[Batch]) -> Seen:
+    """Return what the float nodes of the current graph hold on samples."""
+    found = Seen()
 
     def visit(node: Node, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
             finite = value if bool(torch.isfinite(value).all()) else value[torch.isfinite(value)]
+            if finite.numel() < value.numel() and bool((value == -torch.inf).any()):
+                found.endless.add(node)
             if finite.numel():
                 low, high = map(float, torch.aminmax(finite))
-                before = found.get(node, (low, high))
-                found[node] = min(low, before[0]), max(high, before[1])
+                before = found.ranges.get(node, (low, high))
+                found.ranges[node] = min(low, before[0]), max(high, before[1])
         return value
 
     with preserve_state(model):

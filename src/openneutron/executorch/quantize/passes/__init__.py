@@ -22,6 +22,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decom
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
+from openneutron.executorch.quantize.passes.keep_counters_float import keep_counters_float
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
 from openneutron.executorch.quantize.passes.recognize.recognize_layer_norm import recognize_layer_norm
@@ -36,6 +37,7 @@ from openneutron.executorch.quantize.passes.replace.replace_additive_mask import
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
+from openneutron.executorch.quantize.passes.replace.replace_low_padding import replace_low_padding
 from openneutron.executorch.quantize.passes.replace.replace_mask import replace_mask
 from openneutron.executorch.quantize.passes.replace.replace_masked_fill import (
     replace_large_masked_fill,
@@ -60,6 +62,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,  # attention masks are often sliced from larger ones
     replace_additive_mask,
     decompose_attention,
+    replace_low_padding,
     replace_masked_fill,
     # Masks of these three that a check restored, because the scores are too large, get a form for scores of any size.
     replace_large_additive_mask,
@@ -93,6 +96,7 @@ PASSES: tuple[Pass, ...] = (
     replace_operands,
     replace_scalars,
     separate_ranges,
+    keep_counters_float,
 )
 # Not used in training: dropout and batch norms are active, and parameters change.
 _EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, recognize_layer_norm})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.fx import GraphModule, Node
+
+if TYPE_CHECKING:
+    from openneutron.executorch.quantize.check.values import Seen
 
 _SAMPLES = "openneutron_samples"  # metadata key of the samples
 _RANGES = "openneutron_ranges"
@@ -30,16 +34,29 @@ def seen_range(model: GraphModule, node: Node) -> tuple[float, float] | None:
         >>> seen_range(model, clamp.args[0])
         (-3.2, 4.1)
     """
+    found = _seen(model, node)
+    return found.ranges.get(node) if found is not None else None
+
+
+def seen_lowest(model: GraphModule, node: Node) -> float | None:
+    """Return the smallest value of a node on the samples, minus infinity too; None without samples."""
+    found = _seen(model, node)
+    if found is None:
+        return None
+    known = found.ranges.get(node)
+    return -math.inf if node in found.endless else known[0] if known is not None else None
+
+
+def _seen(model: GraphModule, node: Node) -> Seen | None:
     if not model.meta.get(_SAMPLES):
         return None
-    ranges = model.meta.get(_RANGES)
-    if ranges is None or node not in ranges:
-        from openneutron.executorch.quantize.check.values import seen_ranges
+    from openneutron.executorch.quantize.check.values import Seen, seen_ranges
 
+    found: Seen | None = model.meta.get(_RANGES)
+    if found is None or (node not in found.ranges and node not in found.endless):
         try:
-            ranges = seen_ranges(model, model.meta[_SAMPLES])
+            found = seen_ranges(model, model.meta[_SAMPLES])
         except Exception:
-            ranges = {}
-        model.meta[_RANGES] = ranges
-    found: tuple[float, float] | None = ranges.get(node)
+            found = Seen()
+        model.meta[_RANGES] = found
     return found

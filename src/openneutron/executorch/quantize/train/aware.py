@@ -14,11 +14,15 @@ from torchao.quantization.pt2e import (
     move_exported_model_to_eval,
     move_exported_model_to_train,
 )
+from torchao.quantization.pt2e.fake_quantize import FakeQuantizeBase
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OpenNeutronError
+from openneutron.executorch.capture.export import one_thread
+from openneutron.executorch.quantize.accuracy import SAMPLES, run_all
 from openneutron.executorch.quantize.pt2e import remove_guards
+from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.training import STAGE, Schedule, TrainFunction, run_training
 
 Inputs = tuple[Any, ...]
@@ -50,13 +54,74 @@ def quantize_aware(
     Example:
         >>> quantized = quantize_aware(model, (image,), NeutronQuantizer(is_qat=True), train)
     """
+    return train_quantized(
+        model, example_inputs, quantizer, train, schedule=schedule, progress=progress, passes=passes
+    ).module
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The quantized module, and the results `wanted` of the trained network in float on inputs of its training."""
+
+    module: GraphModule
+    samples: tuple[Inputs, ...]
+    wanted: tuple[Any, ...]
+
+
+def train_quantized(
+    model: torch.nn.Module,
+    example_inputs: Inputs,
+    quantizer: Quantizer,
+    train: TrainFunction,
+    *,
+    schedule: Schedule | None = None,
+    progress: Callable[[str], None] | None = None,
+    passes: Passes | None = None,
+) -> Trained:
+    """Train as `quantize_aware` does, and return what the quantized module can be compared with too."""
     passes = passes or Passes()
     prepared = prepare_training(model, example_inputs, quantizer, passes.pre_prepare)
     prepared = allow_exported_model_train_eval(_apply_passes(passes.post_prepare, prepared))
     move_exported_model_to_train(prepared)
-    run_training(prepared, train, schedule or Schedule(), progress)
+    training = run_training(prepared, train, schedule or Schedule(), progress)
     move_exported_model_to_eval(prepared)
-    return _apply_passes(passes.post_convert, convert_pt2e(_apply_passes(passes.pre_convert, prepared)))
+    samples = _rows(training.seen, example_inputs)
+    wanted = _run_in_float(prepared, samples)
+    module = _apply_passes(passes.post_convert, convert_pt2e(_apply_passes(passes.pre_convert, prepared)))
+    return Trained(module, tuple(samples), tuple(wanted))
+
+
+def _rows(seen: Sequence[Inputs], example_inputs: Inputs) -> list[Inputs]:
+    """Cut the batches of a training into samples of the size of the example inputs; others are left out."""
+    found: list[Inputs] = []
+    sizes = [tuple(one.shape) for one in example_inputs]
+    for batch in seen:
+        if len(batch) != len(sizes) or any(
+            tuple(x.shape[1:]) != size[1:] for x, size in zip(batch, sizes, strict=True)
+        ):
+            continue
+        steps = [x.split(size[0]) if size else [x] for x, size in zip(batch, sizes, strict=True)]
+        rows = zip(*steps, strict=False)
+        found += [one for one in rows if [tuple(x.shape) for x in one] == sizes]
+    return found[:SAMPLES]
+
+
+def _run_in_float(prepared: GraphModule, samples: Sequence[Inputs]) -> list[Any]:
+    """Run the trained network without its rounding; rounding and states are afterwards as before."""
+    rounding = [one for one in prepared.modules() if isinstance(one, FakeQuantizeBase)]
+    enabled = [(one, one.fake_quant_enabled.clone(), one.observer_enabled.clone()) for one in rounding]
+    states = states_of(prepared)
+    for one in rounding:
+        one.disable_fake_quant()
+        one.disable_observer()
+    try:
+        with one_thread():
+            return run_all(prepared, samples)
+    finally:
+        for one, fake, observed in enabled:
+            one.fake_quant_enabled.copy_(fake)
+            one.observer_enabled.copy_(observed)
+        restore(prepared, states)
 
 
 def prepare_training(

@@ -13,6 +13,7 @@ from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.fx import operator_name
+from openneutron.executorch.quantize.accuracy import SAMPLES, copy_tensors
 
 STAGE = "qat"
 _NORM = "aten.batch_norm.default"
@@ -55,6 +56,7 @@ class Training:
     steps: int = 0
     norms_frozen: bool = False
     observers_frozen: bool = False
+    seen: list[tuple[Any, ...]] = field(default_factory=list)  # inputs of the first calls of the model
     _shown: int = -1
 
     def step(self, loss: torch.Tensor | float, done: int, total: int) -> None:
@@ -113,6 +115,7 @@ def run_training(
     """Call the user's train function on a prepared model; its exception becomes one sentence that names the stage."""
     training = Training(model, schedule, progress)
     arguments: tuple[Any, ...] = (model, training) if _takes_two(train) else (model,)
+    watch = model.register_forward_pre_hook(lambda _, given: _remember(training, given))
     try:
         train(*arguments)
     except OpenNeutronError:
@@ -121,8 +124,21 @@ def run_training(
         raise OpenNeutronError(
             f"the train function failed: {type(error).__name__}: {error}", where=STAGE, hint="nothing was written"
         ) from error
+    finally:
+        watch.remove()
     _check_weights(model)
+    if not training.seen:
+        raise OpenNeutronError(
+            "the train function never called the model, so that no range is known", where=STAGE,
+            hint="call the model it is given on training data: model(inputs)",
+        )  # fmt: skip
     return training
+
+
+def _remember(training: Training, given: tuple[Any, ...]) -> None:
+    """Keep the inputs of the first calls: the program is compared with the trained network on them."""
+    if len(training.seen) < SAMPLES:
+        training.seen.append(copy_tensors(given))
 
 
 def _takes_two(train: TrainFunction) -> bool:

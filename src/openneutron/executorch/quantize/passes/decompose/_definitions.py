@@ -164,7 +164,7 @@ def _fill(x: Tensor, value: Tensor) -> Tensor:
     return value.to(x.dtype).expand(x.shape)
 
 
-def _filled(value: float) -> Callable[..., Tensor]:
+def _make_filled(value: float) -> Callable[..., Tensor]:
     return lambda x, **_: torch.full(x.shape, value)
 
 
@@ -189,15 +189,15 @@ def _slice_scatter(
     if step != 1:
         parts = [src.select(dim, at.index(i)) if i in at else x.select(dim, i) for i in range(x.shape[dim])]
         return torch.stack(parts, dim)
-    return _joined(x, src, dim, at.start, at.stop) if len(at) else x
+    return _join_around(x, src, dim, at.start, at.stop) if len(at) else x
 
 
 def _select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     at = index % x.shape[dim]
-    return _joined(x, src.unsqueeze(dim), dim, at, at + 1)
+    return _join_around(x, src.unsqueeze(dim), dim, at, at + 1)
 
 
-def _joined(x: Tensor, part: Tensor, dim: int, start: int, end: int) -> Tensor:
+def _join_around(x: Tensor, part: Tensor, dim: int, start: int, end: int) -> Tensor:
     """Join the elements before a part, the part, and the elements behind it."""
     size = x.shape[dim]
     before = [x.narrow(dim, 0, start)] if start else []
@@ -220,7 +220,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "_upsample_nearest_exact1d.vec": _nearest_exact, "_upsample_nearest_exact2d.vec": _nearest_exact,
     "adaptive_avg_pool3d.default": _adaptive_average3d, "copy.default": _copy,
     "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
-    "ones_like.default": _filled(1.0), "zeros_like.default": _filled(0.0),
+    "ones_like.default": _make_filled(1.0), "zeros_like.default": _make_filled(0.0),
     "select_scatter.default": _select_scatter, "slice_scatter.default": _slice_scatter,
 }  # fmt: skip
 DEFINITIONS = {f"aten.{name}": definition for name, definition in _NAMED.items()}

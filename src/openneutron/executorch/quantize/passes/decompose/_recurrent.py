@@ -76,7 +76,7 @@ def unroll(model: GraphModule, layer: Recurrent, cell: Cell) -> None:
             last.append(state)
         # Each direction's states are stacked first: joining the directions step by step would need copies outside the
         # loop.
-        sequence = _joined(call, [_stack(call, way, time) for way in ways], -1)
+        sequence = _join(call, [_stack(call, way, time) for way in ways], -1)
     finals = [_stack(call, [state[kind] for state in last], 0) for kind in range(len(layer.initial))]
     _replace(call, layer.node, [sequence, *finals], ways, time)
 
@@ -109,10 +109,10 @@ def _walk(
 
 
 def _stack(call: Insert, tensors: list[Node], dim: int) -> Node:
-    return _joined(call, [call(aten.unsqueeze.default, tensor, dim) for tensor in tensors], dim)
+    return _join(call, [call(aten.unsqueeze.default, tensor, dim) for tensor in tensors], dim)
 
 
-def _joined(call: Insert, tensors: list[Node], dim: int) -> Node:
+def _join(call: Insert, tensors: list[Node], dim: int) -> Node:
     return tensors[0] if len(tensors) == 1 else call(aten.cat.default, tensors, dim)
 
 
@@ -124,7 +124,7 @@ def _replace(call: Insert, node: Node, results: list[Node], ways: list[list[Node
         for reader in list(user.users) if index == 0 else ():
             if operator_name(reader) == "aten.select.int" and reader.args[1] % value_of(user).dim() == time:
                 step = reader.args[2]
-                reader.replace_all_uses_with(_joined(call, [way[step] for way in ways], -1))
+                reader.replace_all_uses_with(_join(call, [way[step] for way in ways], -1))
                 model.graph.erase_node(reader)
         user.replace_all_uses_with(results[index])
         model.graph.erase_node(user)

@@ -16,10 +16,12 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.check.keep_float import mark_float
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert, is_zero
 from openneutron.executorch.quantize.passes._lookups import lookup_of
 from openneutron.executorch.quantize.passes._masks import (
+    FORBIDDEN,
     NEVER,
     Mask,
     apply_mask,
@@ -29,6 +31,7 @@ from openneutron.executorch.quantize.passes._masks import (
     only_softmax_reads,
     replace_scores,
 )
+from openneutron.executorch.quantize.passes._ranges import seen_lowest
 
 # A constant with values this low is a mask, or a distance whose far end weighs nothing; a trained bias is neither.
 _LOW = -50.0
@@ -40,6 +43,12 @@ _SUMS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
 _FILLS = frozenset({"aten.masked_fill.Scalar", "aten.masked_fill_.Scalar"})
 _CHOICES = frozenset(f"aten.where.{name}" for name in ("self", "ScalarOther", "ScalarSelf", "Scalar"))
 _COPIES = frozenset(f"aten.{name}" for name in ("clone.default", "contiguous.default", "alias.default", "to.dtype"))
+# What computes a term makes scores of it: a large negative number is then a value, not a mask.
+_LAYERS = frozenset(
+    f"aten.{name}.default"
+    for name in ("linear", "addmm", "mm", "bmm", "matmul", "baddbmm", "conv1d", "conv2d", "convolution", "embedding",
+                 "layer_norm", "einsum")
+)  # fmt: skip
 _VIEWS = frozenset(
     f"aten.{name}"
     for name in (
@@ -94,7 +103,10 @@ def _sum(model: GraphModule, node: Node, follow: bool) -> int:
             found = None if not is_mask else _constant(model, call, data, follow)
         else:
             allowed = _allowed_positions(model, call, term)
-            found = None if allowed is None else _computed_mask(model, call, allowed, follow)
+            if allowed is None and _is_given_mask(model, term):
+                found = _given_mask(model, call, term, follow)
+            else:
+                found = None if allowed is None else _computed_mask(model, call, allowed, follow)
         if found is None:
             scores.append(term)
         else:
@@ -119,6 +131,34 @@ def _constant(model: GraphModule, call: Insert, data: torch.Tensor, follow: bool
 def _computed_mask(model: GraphModule, call: Insert, allowed: Node, follow: bool) -> Mask:
     data = tensor_of(model, allowed)
     return following_mask(model, call, allowed if data is None else data) if follow else computed_mask(call, allowed)
+
+
+def _is_given_mask(model: GraphModule, term: Node) -> bool:
+    """Return whether a term is a mask in numbers that comes from the inputs: it forbids scores, and no layer computes it."""
+    lowest = seen_lowest(model, term)
+    if lowest is None or lowest > NEVER:
+        return False
+    seen, waiting = {term}, [term]
+    while waiting:
+        node = waiting.pop()
+        if operator_name(node) in _LAYERS:
+            return False
+        new = [one for one in node.all_input_nodes if one not in seen]
+        seen.update(new)
+        waiting += new
+    return True
+
+
+def _given_mask(model: GraphModule, call: Insert, term: Node, follow: bool) -> Mask:
+    """Return the parts of a mask in numbers, which is bounded in float: its own range has one step for what is allowed."""
+    aten: Any = torch.ops.aten
+    bounded = call(aten.clamp.default, term, 2 * FORBIDDEN)
+    mark_float(bounded)
+    return (
+        following_mask(model, call, call(aten.gt.Scalar, bounded, FORBIDDEN))
+        if follow
+        else computed_mask(call, bounded)
+    )
 
 
 def _is_endless(model: GraphModule, node: Node) -> bool:

@@ -1,0 +1,128 @@
+"""Watch a calibration: what its samples leave open, a sentence each.
+
+Example:
+    >>> watch = CalibrationWatch(prepared, batches)
+    >>> prepared(*batches[0])
+    >>> watch.after_sample()
+    >>> watch.notes()
+    ('calibration has 1 sample: …',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import is_changed
+
+_FEW: Final = 8  # samples; the range of so few is a tenth and more below that of a hundred
+_GROWN: Final = 0.1  # share of a range; a smaller growth clips next to nothing
+_MANY_TENSORS: Final = 0.25  # of all tensors; a few always find their largest value late
+_ALIKE: Final = 1e-3  # share of the input's range that samples differ by, where they show one and the same thing
+_PARTS: Final = 4  # of a calibration, whose largest states are compared
+_OVERALL: Final = 2.0  # times the first part: a state that varies around a value rises less by chance
+_STILL: Final = 1.1  # times the part before, from which on a state goes on growing
+
+Range = tuple[float, float]
+
+
+class CalibrationWatch:
+    """Follows the ranges of observers and states from sample to sample."""
+
+    def __init__(self, prepared: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]]) -> None:
+        self._batches = batches
+        self._observers = [one for one in prepared.modules() if isinstance(getattr(one, "min_val", None), torch.Tensor)]
+        self._before: list[Range | None] = [None] * len(self._observers)
+        self._now = list(self._before)
+        self._model = prepared
+        self._states = sorted(
+            {str(node.target) for node in prepared.graph.find_nodes(op="get_attr") if _is_quantized_state(node)}
+        )
+        self._sizes: dict[str, list[Range]] = {name: [] for name in self._states}
+
+    def after_sample(self) -> None:
+        """Note the ranges after one more sample."""
+        self._before, self._now = self._now, [_range(one) for one in self._observers]
+        for name in self._states:
+            value = self._model.get_buffer(name)
+            if value.numel() and bool(torch.isfinite(value).all()):
+                low, high = map(float, torch.aminmax(value))
+                self._sizes[name].append((low, high))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return advice about the samples."""
+        count = len(self._batches)
+        found = []
+        if count < _FEW:
+            some = f"{count} sample{'s' if count != 1 else ''}"
+            found.append(
+                f"calibration has {some}: ranges may cut off what others contain; give 32 and more, of all kinds"
+            )
+        if count > 1 and self._are_alike():
+            found.append(f"all {count} calibration samples are nearly the same: give different ones")
+        grown = self._grown()
+        if count >= _FEW and grown > _MANY_TENSORS:
+            found.append(
+                f"the last of {count} calibration samples still widened {grown:.0%} of the ranges: give more samples"
+            )
+        return tuple(found)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return a warning for each state that calibration leaves growing."""
+        found = []
+        for name in self._states:
+            seen = self._sizes[name]
+            if _goes_on_growing([max(abs(low), abs(high)) for low, high in seen]):
+                low, high = min(one[0] for one in seen), max(one[1] for one in seen)
+                found.append(
+                    f"state {name} still grows after {len(seen)} calibration samples: it is stored from {min(low, 0.0):.4g} to "
+                    f"{max(high, 0.0):.4g} and sticks there; calibrate for as long as it runs, reset it in time, or give it "
+                    "room (--state-headroom 4)"
+                )
+        return tuple(found)
+
+    def _are_alike(self) -> bool:
+        first = self._batches[0]
+        for position, value in enumerate(first):
+            if not value.is_floating_point() or not value.numel():
+                continue
+            others = [batch[position] for batch in self._batches[1:]]
+            if any(one.shape != value.shape for one in others):
+                return False
+            width = float(value.max() - value.min()) or float(value.abs().max()) or 1.0
+            if any(not float((one - value).abs().max()) <= _ALIKE * width for one in others):
+                return False
+        return True
+
+    def _grown(self) -> float:
+        """Return the share of tensors whose range the last sample widened."""
+        known = [(a, b) for a, b in zip(self._before, self._now, strict=True) if a is not None and b is not None]
+        wider = sum(1 for a, b in known if (b[1] - b[0]) > (1 + _GROWN) * (a[1] - a[0]))
+        return wider / len(known) if known else 0.0
+
+
+def _range(observer: Any) -> Range | None:
+    """Return the range that an observer has seen so far; that of one channel where it has several."""
+    low, high = observer.min_val, observer.max_val
+    if not low.numel() or low.numel() > 1 or not bool(torch.isfinite(low).all() & torch.isfinite(high).all()):
+        return None
+    return float(low), float(high)
+
+
+def _is_quantized_state(node: Node) -> bool:
+    return is_changed(node) and any(user.op == "call_module" for user in node.users)
+
+
+def _goes_on_growing(sizes: Sequence[float]) -> bool:
+    """Return whether the largest size rises from each part of a calibration to the next, at the end by a tenth and more."""
+    count = min(_PARTS, len(sizes))
+    if count < 2:
+        return False
+    edges = [at * len(sizes) // count for at in range(count + 1)]
+    peaks = [max(sizes[one:other]) for one, other in pairwise(edges)]
+    rises = all(other > one for one, other in pairwise(peaks))
+    return rises and peaks[-1] > max(_STILL * peaks[-2], _OVERALL * peaks[0])

@@ -1,0 +1,59 @@
+"""Padding far below all values in front of a maximum: the maximum runs on the NPU and keeps the steps of its range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from openneutron.executorch.pipeline import build, quantize
+
+LOWEST = torch.finfo(torch.float32).min
+Case = Callable[["Network", torch.Tensor], torch.Tensor]
+
+CASES: dict[str, Case] = {
+    "all around, minus infinity": lambda s, x: functional.max_pool2d(s.pad(x, (1, 1, 1, 1), -torch.inf), 3, 2),
+    "on two sides, the lowest number": lambda s, x: functional.max_pool2d(s.pad(x, (0, 1, 0, 1), LOWEST), 2, 2),
+    "a row joined to it, -1e9": lambda s, x: functional.max_pool2d(
+        torch.cat([torch.full((1, 4, 1, 10), -1e9), x], 2), 2, 1
+    ),
+    "positions masked out": lambda s, x: x.masked_fill(s.mask, -torch.inf).amax((2, 3), keepdim=True),
+    "positions chosen": lambda s, x: torch.where(s.mask, -1e9, x).flatten(2).max(2, keepdim=True)[0][..., None],
+}
+
+
+class Network(nn.Module):
+    """Maxima of padded values behind one convolution, each behind another one."""
+
+    def __init__(self, *cases: Case) -> None:
+        super().__init__()
+        self.cases = cases
+        self.first = nn.Conv2d(2, 4, 3)
+        self.last = nn.ModuleList(nn.Conv2d(4, 3, 1) for _ in cases)
+        self.register_buffer("mask", torch.rand(10, 10) > 0.5)
+
+    @staticmethod
+    def pad(x: torch.Tensor, sides: tuple[int, ...], value: float) -> torch.Tensor:
+        return functional.pad(x, sides, value=value)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = self.first(x)
+        return tuple(last(case(self, x)) for last, case in zip(self.last, self.cases, strict=True))
+
+
+def test_a_maximum_over_low_padding_is_that_of_the_values() -> None:
+    torch.manual_seed(0)
+    batches = [(torch.randn(1, 2, 12, 12),) for _ in range(8)]
+    report = build(Network(*CASES.values()).eval(), batches[0], calibration=batches).report
+    assert {name: one.sqnr for name, one in zip(CASES, report.outputs, strict=True) if (one.sqnr or 0) < 25} == {}
+    assert all(one.delegated for one in report.nodes if one.code != "border")
+
+
+def test_a_window_of_padding_alone_keeps_its_number() -> None:
+    torch.manual_seed(0)
+    network = Network(lambda s, x: functional.max_pool2d(s.pad(x, (0, 4, 0, 0), -1e9), 2, 2).clamp(min=-5.0)).eval()
+    batches = [(torch.randn(1, 2, 12, 12),) for _ in range(8)]
+    made = quantize(network, batches[0], batches)
+    assert any("replace_low_padding was undone" in note for note in made.notes), made.notes

@@ -1,0 +1,3 @@
+/* Stands for the board's header. */
+#pragma once
+static inline void BOARD_InitHardware(void) {}

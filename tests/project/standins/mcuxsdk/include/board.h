@@ -1,0 +1,1 @@
+/* Stands for the board's header. */

@@ -1,0 +1,3 @@
+/* Stands for the eIQ examples' header. */
+#pragma once
+static inline void BOARD_Init(void) {}
