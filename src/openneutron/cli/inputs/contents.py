@@ -16,6 +16,8 @@ from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from openneutron.microcode.pte import PlanTensor
 
 KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "onnx": "ONNX model",
@@ -95,8 +97,9 @@ def contents_of(data: bytes, where: str) -> Contents:
         from openneutron.microcode.pte import read_plan
 
         plan = read_plan(data, where=where)
-        inputs = tuple(_of_plan(f"input_{at}", one) for at, one in enumerate(plan.inputs))
-        outputs = tuple(_of_plan(f"output_{at}", one) for at, one in enumerate(plan.outputs))
+        scales = border_scales(data, where)
+        inputs = tuple(_of_plan(f"input_{at}", one, scales) for at, one in enumerate(plan.inputs))
+        outputs = tuple(_of_plan(f"output_{at}", one, scales) for at, one in enumerate(plan.outputs))
         return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
     return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
 
@@ -112,9 +115,40 @@ def _of_onnx(data: bytes, where: str) -> Contents:
     return Contents(where, KINDS["onnx"], len(data), inputs, outputs, found.operators, notes=found.notes)
 
 
-def _of_plan(name: str, tensor: PlanTensor) -> TensorInfo:
+def _of_plan(name: str, tensor: PlanTensor, scales: Mapping[str, str]) -> TensorInfo:
     order = "channels last" if tensor.channels_last else ""
-    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, order=order)
+    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, scales.get(name, ""), order)
+
+
+def border_scales(pte: bytes, where: str) -> dict[str, str]:
+    """Return the quantization of a program's inputs and outputs that a delegate of ours reads or writes itself, by name.
+
+    Example:
+        >>> border_scales(data, "int8.pte")["input_0"]
+        'scale 0.0039, zero point -128'
+    """
+    from openneutron.microcode.payload import BACKEND_ID, parse_payload
+    from openneutron.microcode.pte import read_calls, read_plan
+
+    payloads = read_plan(pte, where=where).payloads
+    ours = [number for number, (name, _) in enumerate(payloads) if name == BACKEND_ID]
+    blocks = dict(zip(ours, blocks_of_file(pte, where), strict=True))
+    plan = read_calls(pte, where=where)
+    known: dict[int, str] = {}  # value → its quantization
+    for call in plan.calls:
+        if call.delegate not in blocks or blocks[call.delegate].container.made_by != "open":
+            continue
+        payload = parse_payload(payloads[call.delegate][1], where=where)
+        for row in blocks[call.delegate].program().tensors:
+            places = payload.output_map if row.is_output else payload.input_map
+            first = payload.n_input_args if row.is_output else 0
+            place = first + places[row.index] if row.index < len(places) else len(call.values)
+            if row.scale and place < len(call.values):
+                known.setdefault(call.values[place], f"scale {row.scale:g}, zero point {row.zero_point}")
+    ends = [(f"input_{at}", value) for at, value in enumerate(plan.inputs)]
+    ends += [(f"output_{at}", value) for at, value in enumerate(plan.outputs)]
+    integers = {value for _, value in ends if plan.values[value].tensor.dtype.startswith(("int", "uint"))}
+    return {name: known[value] for name, value in ends if value in known and value in integers}
 
 
 def _graph(blocks: Blocks) -> GraphInfo:
