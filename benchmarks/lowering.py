@@ -123,7 +123,7 @@ def count_ours(clock: Clock) -> None:
     for name in ("without_in_place", "check", "direct_edge"):
         clock.count(delegate, name)
     clock.count(NeutronBackend, "preprocess")
-    for name in ("make_islands_contiguous", "seal_pte"):
+    for name in ("make_islands_contiguous", "write_sealed"):
         clock.count(program_lowering, name)
 
 

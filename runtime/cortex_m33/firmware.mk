@@ -53,6 +53,9 @@ OUT := $(BUILD)$(if $(filter yes,$(LEAN)),/lean$(if $(CODED),-coded))
 LIBRARY := $(OUT)/libneutron.a
 # All of runtime/firmware, nothing of runtime/host.
 SOURCES := $(wildcard $(RUNTIME)/firmware/*.c $(RUNTIME)/firmware/*/*.c)
+ifeq ($(LEAN),yes)
+SOURCES := $(filter-out $(RUNTIME)/firmware/machine/%,$(SOURCES)) $(RUNTIME)/firmware/machine/targets.c
+endif
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
 OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(OUT)/%.o)
 APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(OUT)/%.o))
@@ -61,8 +64,9 @@ APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(OUT)
 library: $(LIBRARY)
 image: $(MODEL)/$(NAME).elf
 
-# Inner loops are built for speed, everything else for size: the innermost are assembly, around which -O3 adds code and no speed.
+# Inner loops are built for speed, everything else for size, and what calls loops in assembly.
 $(OUT)/firmware/dsp/%.o: CFLAGS += -O2
+$(OUT)/firmware/dsp/dense_dsp.o $(OUT)/firmware/dsp/pool_dsp.o: CFLAGS += -Os
 
 $(OUT)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)

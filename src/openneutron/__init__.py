@@ -21,6 +21,7 @@ from openneutron.extras import extra
 if TYPE_CHECKING:
     from openneutron import zoo
     from openneutron.api import Program, compile
+    from openneutron.executorch.capture.weights import load_weights
     from openneutron.executorch.run.runtime import register_runtime
     from openneutron.generation import generate
     from openneutron.machine import targets
@@ -34,6 +35,7 @@ __all__ = [
     "compile",
     "generate",
     "litert_delegate",
+    "load_weights",
     "register_runtime",
     "sweep",
     "targets",
@@ -45,6 +47,7 @@ _HOMES = {
     "compile": "openneutron.api",
     "generate": "openneutron.generation",
     "litert_delegate": "openneutron.machine.native",
+    "load_weights": "openneutron.executorch.capture.weights",
     "register_runtime": "openneutron.executorch.run.runtime",
     "sweep": "openneutron.sweeps.sweeping",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "compile"]
 
+# Options about quantization that float LiteRT files take beside calibration data.
+_QUANTIZING = ("activations", "quality", "quality_cycles")
 Progress = Callable[[str], None]
 
 # What to try where a float LiteRT file loses accuracy; LiteRT's quantizer has nothing else.
@@ -115,7 +118,7 @@ def compile(
             **given,
         )
         return _with_notes(program, notes, beside)
-    activations = given.pop("activations", Options.activations) if calibration is not None else Options.activations
+    quantizing = {} if calibration is None else {name: given.pop(name) for name in _QUANTIZING if name in given}
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
@@ -123,7 +126,7 @@ def compile(
         raise OptionError(
             "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
         )
-    return _with_notes(_compile_litert(source, name, stage, given, calibration, activations), (), beside)
+    return _with_notes(_compile_litert(source, name, stage, given, calibration, **quantizing), (), beside)
 
 
 def _check_beside(beside: Mapping[str, Any]) -> None:
@@ -197,8 +200,10 @@ def _import_onnx(
 
 
 def _compile_litert(
-    source: Any, name: str, stage: Progress, options: dict[str, Any], calibration: Any, activations: str
-) -> Program:
+    source: Any, name: str, stage: Progress, options: dict[str, Any], calibration: Any, *,
+    activations: str = Options.activations, quality: str | float = Options.quality,
+    quality_cycles: float = Options.quality_cycles,
+) -> Program:  # fmt: skip
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, where = bytes(source), name or "<bytes>"
     else:
@@ -210,18 +215,43 @@ def _compile_litert(
         )
     made = None
     if calibration is not None:
-        from openneutron.report.accuracy import low_outputs, warnings_of_outputs, worst_sqnr
+        from openneutron.report.accuracy import (
+            GOAL,
+            MANY_SAMPLES,
+            MARGIN,
+            low_outputs,
+            lowest_sqnr,
+            warnings_of_outputs,
+            worst_sqnr,
+        )
+        from openneutron.run.improve_quantized import improve_quantized
         from openneutron.run.quantize import quantize_float
 
         stage("quantizing")
+        calibration = calibration if hasattr(calibration, "shape") else _as_list(calibration)
         made = quantize_float(data, calibration, source=where, activations=activations)
     stage("compiling")
-    result = convert(data if made is None else made.model, Options(source=where, **options))
+    settings = Options(source=where, **options)
+    result = convert(data if made is None else made.model, settings)
+    notes: tuple[str, ...] = ()
+    if made is not None and quality != "plain" and activations == "int8" and settings.converter == "open":
+        goal = GOAL if isinstance(quality, str) else quality
+        aim = goal + (MARGIN if len(calibration) < MANY_SAMPLES else 0.0)
+        if lowest_sqnr(made.outputs) < aim:
+            stage("looking for better choices")
+            began = time.perf_counter()
+            better = improve_quantized(
+                data, calibration, made, result, goal=aim, most_cycles=quality_cycles, source=where,
+                convert=lambda model: convert(model, settings),
+            )  # fmt: skip
+            made, result, notes = better.made, better.result, better.notes
+            seconds = {**result.report.seconds, "looking for better choices": time.perf_counter() - began}
+            result = replace(result, report=replace(result.report, seconds=seconds))
     report = result.report
     intermediates: dict[str, bytes | str] = dict(result.intermediates)
     if made is not None:
         report = replace(
-            report, notes=(*report.notes, f"quantized here by {made.made_by}"), output_sqnr=worst_sqnr(made.outputs),
+            report, notes=(*notes, *report.notes, f"quantized here by {made.made_by}"), output_sqnr=worst_sqnr(made.outputs),
             outputs=made.outputs,
             warnings=(*report.warnings, *warnings_of_outputs(made.outputs), *low_outputs(made.outputs, _HELPS[activations])),
         )  # fmt: skip
@@ -235,6 +265,12 @@ def _compile_litert(
         kernel_selections=result.kernel_selections,
         loader=_litert_runner,
     )
+
+
+def _as_list(calibration: Any) -> Any:
+    """Return calibration data that can be read more than once; anything but an iterable is refused later."""
+    is_many = isinstance(calibration, Iterable) and not isinstance(calibration, (Mapping, str, bytes))
+    return list(calibration) if is_many else calibration
 
 
 def _litert_runner(data: bytes, where: str) -> Runner:

@@ -29,7 +29,7 @@ _BY_ENDING = {
     ".pb": ("this is a TensorFlow graph", _TO_LITERT),
     ".safetensors": (
         "this is a file of weights without a model",
-        "load them in a function that makes the model: package.module:factory",
+        "openneutron.load_weights puts them into a module, in a function that makes the model: package.module:factory",
     ),
 }
 

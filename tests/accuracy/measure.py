@@ -73,6 +73,8 @@ def _prepare(network: Network) -> tuple[Any, dict[str, list[tuple[Any, ...]]], l
             made = [one[:-1] for one in made]
         samples[role] = made
     source: Any = network.path if network.package != ZOO and network.module is None else _module(network)
+    if network.kind == "onnx" and _has_other_sizes(source, network.sizes):
+        source = _with_sizes(source, network.sizes)  # as a user changes a shape that a file has fixed
     reference = _reference(network, source)
     return source, samples, labels, [reference(one) for one in samples["tested"]]
 
@@ -100,14 +102,19 @@ def _reference(network: Network, source: Any) -> Callable[[tuple[Any, ...]], Out
         options = onnxruntime.SessionOptions()
         options.log_severity_level, options.intra_op_num_threads = 4, 1
         session = onnxruntime.InferenceSession(
-            _with_sizes(source, network.sizes), options, providers=["CPUExecutionProvider"]
+            source if isinstance(source, bytes) else str(source), options, providers=["CPUExecutionProvider"]
         )
         fixed = {name: np.array(value, np.int64) for name, value in network.sizes.items() if isinstance(value, int)}
         names = [one.name for one in session.get_inputs() if one.name not in fixed]
         return lambda inputs: session.run(None, {**dict(zip(names, inputs, strict=True)), **fixed})
     from ai_edge_litert.interpreter import Interpreter
 
-    interpreter = Interpreter(str(source))
+    from openneutron.litert import read_model, write_model
+    from openneutron.run.quantize import to_plain_float
+
+    model = read_model(source.read_bytes(), source=source.name)
+    to_plain_float(model)  # LiteRT knows no operators of MediaPipe's
+    interpreter = Interpreter(model_content=write_model(model))
     interpreter.allocate_tensors()
 
     def run_litert(inputs: tuple[Any, ...]) -> Outputs:
@@ -119,6 +126,20 @@ def _reference(network: Network, source: Any) -> Callable[[tuple[Any, ...]], Out
     return run_litert
 
 
+def _has_other_sizes(path: Any, sizes: dict[str, Any]) -> bool:
+    """Whether an ONNX file has fixed an input to another shape than the bench uses."""
+    import onnx
+
+    inputs = {one.name: one.type.tensor_type.shape.dim for one in onnx.load(path).graph.input}
+    pairs = [
+        (dimension, size)
+        for name, shape in sizes.items()
+        if isinstance(shape, tuple)
+        for dimension, size in zip(inputs[name], shape, strict=True)
+    ]
+    return any(dimension.HasField("dim_value") and dimension.dim_value != size for dimension, size in pairs)
+
+
 def _with_sizes(path: Any, sizes: dict[str, Any]) -> bytes:
     """An ONNX model that states these shapes of its inputs: onnxruntime refuses others than the file has."""
     import onnx
@@ -127,7 +148,8 @@ def _with_sizes(path: Any, sizes: dict[str, Any]) -> bytes:
     for value in model.graph.input:
         if isinstance(sizes.get(value.name), tuple):
             for dimension, size in zip(value.type.tensor_type.shape.dim, sizes[value.name], strict=True):
-                dimension.dim_value = size
+                if dimension.HasField("dim_value"):  # one that is open stays so: inference knows less with it fixed
+                    dimension.dim_value = size
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
     del model.graph.value_info[:]

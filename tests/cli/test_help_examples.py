@@ -18,7 +18,7 @@ from openneutron.compiler import kernels
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.selection import selection_code
-from tests import tiny
+from tests import decoders, tiny
 from tests.analyze.data.test_shards import archive, npy
 from tests.cli.inputs.test_front_end import write_wav
 from tests.compat.nxp_file import converted
@@ -59,7 +59,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 EXAMPLES = list(examples())
 # Models of the zoo take seconds each; what they show, tests of their own show too.
-SLOW = [line for _, line in EXAMPLES if re.search(r" cifarnet\b(?![._])", line)]
+SLOW = [line for _, line in EXAMPLES if re.search(r" (cifarnet\b(?![._])|story_decoder\b)|^openneutron chat ", line)]
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,9 @@ SERVING = [line for name, line in EXAMPLES if name == "studio" or (name == "expl
 def test_it_runs_as_printed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     plug_in(monkeypatch, LiteRtBoard(tiny.convnet()))
+    if line.startswith("openneutron chat") and not Path("decoder.pte").exists():
+        decoders.program().save("decoder.pte")
+        Path("vocabulary.json").write_text(decoders.vocabulary().to_json())
     if "--quantization q.toml" in line and not Path("q.toml").exists():
         Path("q.toml").write_text("per_channel = true\n")  # the example above writes it, perhaps in another process
     assert call(line) == 0

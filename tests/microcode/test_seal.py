@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from openneutron.errors import FormatError
-from openneutron.microcode.seal import check_seal, remove_seal, seal_pte
+from openneutron.microcode.seal import check_seal, remove_seal, seal_pte, write_sealed
 
 PTE = bytes(range(200))
 
@@ -14,6 +14,10 @@ def test_a_seal_is_put_on_once_and_taken_off() -> None:
     assert check_seal(sealed, where="m.pte") and not check_seal(PTE, where="m.pte")
     assert seal_pte(sealed) == sealed
     assert remove_seal(sealed, where="m.pte") == remove_seal(PTE, where="m.pte") == PTE
+
+
+def test_a_program_is_sealed_as_it_is_written() -> None:
+    assert write_sealed(lambda file: (file.write(PTE[:80]), file.write(PTE[80:]))) == seal_pte(PTE)
 
 
 @pytest.mark.parametrize("at", [0, 199, 208, 212, 215])

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 import openneutron
-from openneutron.errors import OptionError
+from openneutron.errors import InternalError, OptionError
 from openneutron.executorch.deliver.embed import input_rows
 from openneutron.project.open_model import OpenModel, open_model
-from openneutron.project.samples import c_text, make_samples, sample_bytes, samples_header, samples_source
+from openneutron.project.samples import (
+    agrees_with_litert,
+    c_text,
+    make_samples,
+    sample_bytes,
+    samples_header,
+    samples_source,
+)
 from openneutron.run.runner import LiteRtRunner
 from tests import tiny
 from tests.streaming import streaming_convnet
@@ -81,3 +88,13 @@ def test_the_source_holds_every_sample_aligned(small: OpenModel) -> None:
 
 def test_titles_cannot_leave_their_string() -> None:
     assert c_text('x"; system("') == '"x_; system(_"'
+
+
+def test_litert_is_asked_for_the_same_outputs(small: OpenModel) -> None:
+    samples = make_samples(small.payload, [], count=2, seed=0, where="small")
+    assert agrees_with_litert(tiny.convnet(), "small", small.border, samples)
+    wrong = replace(samples[1], outputs=(samples[1].outputs[0] + 1,))
+    with pytest.raises(InternalError, match="small: sample 1: the simulator's outputs are not LiteRT's"):
+        agrees_with_litert(tiny.convnet(), "small", small.border, [samples[0], wrong])
+    other = replace(small.border, inputs=("another",))
+    assert not agrees_with_litert(tiny.convnet(), "small", other, samples)

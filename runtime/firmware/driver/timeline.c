@@ -18,7 +18,11 @@ void nd_timeline_copy(nd_timeline *timeline, const nm_target *target, uint32_t c
     *end = *start + nm_cycles(cost);
     timeline->copier = *end;
     timeline->channel[channel] = *end;
+#if ND_CYCLES
     if (!target->cost.dma_overlaps) timeline->array = *end;
+#else
+    (void)target; /* not called */
+#endif
 }
 
 void nd_timeline_wait(nd_timeline *timeline, uint32_t channel) {

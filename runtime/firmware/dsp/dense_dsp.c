@@ -28,6 +28,7 @@ typedef struct {
     nk_products two, one;
     nk_word_stage word;
     bool is_short;   /* the outputs' form */
+    bool thin;       /* a tap is one quad, and the window no more than are expanded at once */
     bool dense_rows; /* taps of a row of the window follow each other */
 } dense;
 
@@ -96,6 +97,40 @@ static nk_quad *expand_tap(const dense *d, const uint8_t *from, size_t left, uin
         to->pixel[pixel].even = even, to->pixel[pixel].odd = odd;
     }
     return to;
+}
+
+/* The whole window of one pixel, of up to four inputs: a tap is a quad. */
+__attribute__((noinline)) static void expand_thin(const dense *d, const pixels *p, uint32_t pixel,
+                                                  uint32_t group, nk_quad *to) {
+    const nk_window *w = &d->window;
+    const nk_operand *in = d->in;
+    const int32_t left_x = p->x[pixel] * w->stride_w - w->pad_left, width = (int32_t)in->width;
+    const uint32_t mask = UINT32_MAX >> (32 - 8 * d->inputs);
+    const uint32_t absent = nk_twice(d->input_zero), step = (uint32_t)w->dilation_w * in->pixel;
+    const uint32_t none_even = d->inputs > 2 ? absent : absent & 0xFFFFu,
+                   none_odd = d->inputs > 3   ? absent
+                              : d->inputs > 1 ? absent & 0xFFFFu
+                                              : 0;
+    int32_t iy = p->y[pixel] * w->stride_h - w->pad_top;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
+        const bool there = iy >= 0 && (uint32_t)iy < in->height;
+        const uint8_t *row = there ? nk_row(in, p->image, iy) : in->data;
+        /* No word is read that ends behind the row. */
+        const uint8_t *last = row + (size_t)(width - 1) * in->pixel + in->channels - 4;
+        const uint8_t *from = row + (ptrdiff_t)left_x * (ptrdiff_t)in->pixel + group * d->inputs;
+        int32_t ix = left_x;
+        for (nk_quad *const end = to + w->kernel_w; to < end;
+             ++to, from += step, ix += w->dilation_w) {
+            uint32_t even = none_even, odd = none_odd;
+            if (there && ix >= 0 && ix < width) {
+                const uint32_t word =
+                    from <= last ? nk_word(from) & mask : some_bytes(from, d->inputs);
+                even = (uint32_t)(d->flip ? nk_even_signed(word) : nk_even_unsigned(word));
+                odd = (uint32_t)(d->flip ? nk_odd_signed(word) : nk_odd_unsigned(word));
+            }
+            to->pixel[pixel].even = (int16x2_t)even, to->pixel[pixel].odd = (int16x2_t)odd;
+        }
+    }
 }
 
 /* Quads [first, first + count) of the window of one pixel. */
@@ -210,9 +245,10 @@ static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_
     nk_sums sums[CHANNELS / 2];
     for (uint32_t first = 0; first < d->quads; first += QUADS) {
         const uint32_t left = d->quads - first, here = left < QUADS ? left : QUADS;
-        if (!*expanded)
-            for (uint32_t pixel = 0; pixel < p->count; ++pixel)
-                expand_window(d, p, pixel, group, first, here, quads);
+        for (uint32_t pixel = 0; pixel < p->count && !*expanded; ++pixel) {
+            if (d->thin) expand_thin(d, p, pixel, group, quads);
+            else expand_window(d, p, pixel, group, first, here, quads);
+        }
         *expanded = d->quads <= QUADS;
         nk_products_job job = {.in = quads,
                                .weights = weights + (size_t)first * units * 4,
@@ -289,6 +325,7 @@ static int run(dense *d) {
     d->quads = taps * d->tap_quads;
     d->block_bytes = (size_t)nk_dense_bytes(d->call, 1, taps, d->inputs);
     d->group_bytes = nk_blocks(d->outputs, d->call->units) * d->block_bytes;
+    d->thin = d->inputs <= 4 && d->tap_quads == 1 && d->quads <= QUADS;
     d->flip = nk_flip(d->in);
     d->dense_rows = d->groups == 1 && w->dilation_w == 1 && d->in->pixel == d->in->channels &&
                     d->inputs % d->call->length == 0;

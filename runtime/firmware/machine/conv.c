@@ -11,6 +11,7 @@ nm_cost nm_conv_cost(const nm_target *target, const nm_work *work) {
         nm_mul(groups, nm_channel_groups(target, nm_ceil_div(work->channels, groups)));
     nm_cost cost = nm_tiled_cost(target, nm_slowdown(target, work), nm_pixels(work), depth, passes,
                                  work->weight_bytes, work->stored_bytes);
+    cost.compute = nm_add(cost.compute, nm_outputs(target, work, passes));
     cost.overhead = nm_setup(target, work, passes);
     return cost;
 }

@@ -8,6 +8,7 @@ nm_cost nm_fc_cost(const nm_target *target, const nm_work *work) {
     const uint64_t passes = nm_channel_groups(target, work->channels);
     nm_cost cost = nm_tiled_cost(target, nm_slowdown(target, work), nm_pixels(work), depth, passes,
                                  work->weight_bytes, work->stored_bytes);
+    cost.compute = nm_add(cost.compute, nm_outputs(target, work, passes));
     cost.overhead = target->cost.call;
     return cost;
 }

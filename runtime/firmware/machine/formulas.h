@@ -58,6 +58,11 @@ static inline uint64_t nm_setup(const nm_target *target, const nm_work *work, ui
     return nm_add(nm_mul(nm_mul(target->cost.row, rows), passes), target->cost.call);
 }
 
+/* What outputs take beside their products: M of each pixel `passes` times. */
+static NM_ONCE uint64_t nm_outputs(const nm_target *target, const nm_work *work, uint64_t passes) {
+    return nm_mul(target->cost.output, nm_mul(nm_pixels(work), passes));
+}
+
 /* Dot products of `depth` cycles, `slowdown` times as long, for each of `pixels`, `passes` times
  * over tiles of A pixels. The weights of a pass load while its tile computes, so a tile takes the
  * longer of the two. Overhead is left zero. `stored` is as in nm_work. */

@@ -9,6 +9,7 @@ nm_cost nm_lane_cost(const nm_target *target, const nm_work *work) {
         nm_mul(nm_mul(nm_mul(target->cost.lane, nm_slowdown(target, work)), nm_pixels(work)),
                nm_mul(taps, passes)),
         0, 0};
+    cost.compute = nm_add(cost.compute, nm_outputs(target, work, passes));
     const uint64_t load = nm_load(target, work->weight_bytes, work->stored_bytes);
     if (load > cost.compute) cost.memory = load - cost.compute;
     cost.overhead = nm_setup(target, work, passes);

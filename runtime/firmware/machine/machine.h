@@ -8,6 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nd_features.h"
+
+/* An image without cycle model does not hold the targets' constants. */
+#if ND_CYCLES
+#define NM_CONSTANTS_MEMBER nm_constants cost;
+#else
+#define NM_CONSTANTS_MEMBER
+#endif
+
 #include "generated/structs.h"
 #include "neutron.h"
 

@@ -2,6 +2,12 @@
 
 #include "machine.h"
 
+#if ND_CYCLES
+#define NM_CONSTANTS(...) {__VA_ARGS__}
+#else
+#define NM_CONSTANTS(...)
+#endif
+
 static const nm_target targets[] = {
 #include "generated/targets.inc"
 };

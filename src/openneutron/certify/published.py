@@ -46,6 +46,10 @@ KERNELS: dict[int, tuple[str, int, tuple[str, ...], tuple[tuple[str, int], ...]]
 }
 TARGETS: dict[str, dict[str, Any]] = {
     'cortex_m33': {'hw_version': 0, 'cores': 1, 'units': 4, 'length': 4, 'sram_bytes': 524288, 'tcm_bytes': 0, 'alignment': 16, 'subsystem': False},
+    'cortex_m4': {'hw_version': 0, 'cores': 1, 'units': 4, 'length': 4, 'sram_bytes': 204800, 'tcm_bytes': 0, 'alignment': 16, 'subsystem': False},
+    'cortex_m55': {'hw_version': 0, 'cores': 1, 'units': 4, 'length': 4, 'sram_bytes': 1048576, 'tcm_bytes': 0, 'alignment': 16, 'subsystem': False},
+    'cortex_m7': {'hw_version': 0, 'cores': 1, 'units': 4, 'length': 4, 'sram_bytes': 1048576, 'tcm_bytes': 0, 'alignment': 16, 'subsystem': False},
+    'cortex_m85': {'hw_version': 0, 'cores': 1, 'units': 4, 'length': 4, 'sram_bytes': 786432, 'tcm_bytes': 0, 'alignment': 16, 'subsystem': False},
     'imx95': {'hw_version': 2, 'cores': 4, 'units': 16, 'length': 16, 'sram_bytes': 2147483648, 'tcm_bytes': 1048576, 'alignment': 16, 'subsystem': True},
     'imxrt2660': {'hw_version': 2, 'cores': 1, 'units': 16, 'length': 16, 'sram_bytes': 786432, 'tcm_bytes': 1048576, 'alignment': 16, 'subsystem': True},
     'imxrt700': {'hw_version': 2, 'cores': 1, 'units': 8, 'length': 8, 'sram_bytes': 7864320, 'tcm_bytes': 0, 'alignment': 16, 'subsystem': False},

@@ -36,9 +36,9 @@ def chat_with_model(
 
     Examples:
 
-    openneutron chat decoder.pte --tokenizer tokenizer.json --prompt "Once upon a time"
+    openneutron chat decoder.pte --tokenizer vocabulary.json --prompt "the"
 
-    openneutron chat decoder.pte --tokenizer tokenizer.model --temperature 0.8 --top-p 0.9
+    openneutron chat decoder.pte --tokenizer vocabulary.json --prompt "a hat" --tokens 6 --temperature 0.8 --top-p 0.9
     """
     from openneutron.generation import writer_of
     from openneutron.language.sampling import Sampling

@@ -26,7 +26,7 @@ from openneutron.executorch.upstream.leave_inductor_out import write_without_ind
 from openneutron.executorch.upstream.names import SpecViolationError, with_graph
 from openneutron.executorch.upstream.read_delegate_results import read_delegate_results
 from openneutron.microcode.pte import read_plan
-from openneutron.microcode.seal import seal_pte
+from openneutron.microcode.seal import write_sealed
 from openneutron.options import Options
 from openneutron.report.model import NodeVerdict
 
@@ -102,10 +102,10 @@ def lower_program(
     with stages("writing the program"), torch.no_grad(), read_delegate_results(), write_without_inductor():
         _keep_first_contents(program)
         executorch_program = edge.to_executorch()
-        pte = seal_pte(bytes(executorch_program.buffer))
+        pte = write_sealed(executorch_program.write_to_file)
     gone = {border.node for border in borders if not border.reason}
     verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
-    check_host_kernels(tuple(read_plan(pte, where="<pte>").operators), verdicts)
+    check_host_kernels(tuple(read_plan(pte, where="<pte>", with_payloads=False).operators), verdicts)
     arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
     unmatched = () if partitioner is None else partitioner.unmatched
     return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas), retraced, unmatched)

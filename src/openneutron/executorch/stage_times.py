@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from openneutron.memory import trim_heap
+
 Progress = Callable[[str], None]
 
 
@@ -25,11 +27,12 @@ class Stages:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Announce a stage and add its wall time to `seconds`."""
+        """Announce a stage, and at its end add its wall time to `seconds` and return freed memory."""
         if self.progress is not None:
             self.progress(name)
         began = time.perf_counter()
         try:
             yield
         finally:
+            trim_heap()
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began

@@ -113,7 +113,8 @@ def measure(
             progress(f"{name}: sequence {at + 1} of {len(rows)}")
         decoder.begin()
         row = row[: decoder.context + 1]
-        decoder.check(row[-1:])
+        for token in row:
+            decoder.check([token])
         for token, following in itertools.pairwise(row):
             logits = decoder.feed([token]).astype(np.float64)
             top = logits.max()

@@ -98,6 +98,8 @@ class _SentencePiece:
 def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
     """Read a tokenizer; its content says of which kind it is."""
     where, data = os.fspath(path), read_file(path)
+    if not data:
+        raise FormatError("the file is empty", where=where)
     if data.lstrip()[:1] != b"{":
         return _read_sentencepiece(data, where)
     try:

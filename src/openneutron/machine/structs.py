@@ -90,6 +90,7 @@ CONSTANTS = _struct(
     ("dma_byte", "u32", "each byte copied"),
     ("dma_start", "u32", "each copy"),
     ("dma_overlaps", "u32", "1: copies run beside the array"),
+    ("output", "u32", "each pixel of M outputs, beside its products; 0 where they hide it"),
 )
 
 # The target's own fields; its constants follow as a nested struct, which ctypes sees flattened.
@@ -125,7 +126,7 @@ def c_struct(struct: Struct, *nested: str) -> list[str]:
     """Lines of the C definition; `nested` are further member declarations behind the fields."""
     lines = [f"/* {struct.meaning} */", "typedef struct {"]
     lines += [f"    {_C[field.kind]}{field.name}; /* {field.meaning} */" for field in struct.fields]
-    lines += [*(f"    {member};" for member in nested), f"}} {struct.name};"]
+    lines += [*(f"    {member}" for member in nested), f"}} {struct.name};"]
     if not any(field.kind == "text" for field in struct.fields):
         size = ctypes.sizeof(type(struct.name, (ctypes.Structure,), {"_fields_": ctypes_fields(struct)}))
         lines.append(f'_Static_assert(sizeof({struct.name}) == {size}, "as Python has it");')

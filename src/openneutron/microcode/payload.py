@@ -15,7 +15,8 @@ import struct
 import zlib
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import reduce
+from typing import Any, Final
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.microcode.header import size_of, unpack
@@ -82,9 +83,9 @@ class Payload:
 
 
 def build_payload(
-    microcode: bytes,
-    weights: bytes,
-    kernels: bytes,
+    microcode: bytes | memoryview,
+    weights: bytes | memoryview,
+    kernels: bytes | memoryview,
     input_formats: Sequence[int],
     output_formats: Sequence[int],
     input_map: Sequence[int],
@@ -105,23 +106,27 @@ def build_payload(
     header = bytes(
         [inputs, outputs, n_input_args, *input_formats, *output_formats, *input_map, *output_map, payload_version]
     )
-    blocks = b"".join(_pad(block) for block in (header, microcode, weights, kernels))
+    # Joined once: weights may be larger than everything else in memory.
+    blocks = [part for block in (header, microcode, weights, kernels) for part in (block, _padding(block))]
     sizes = _table_bytes(microcode, inputs + outputs) if _kind(microcode) == "open" else tensor_bytes
-    data = blocks + _identity_block(
-        blocks,
+    identity = _identity_block(
+        reduce(lambda crc, part: zlib.crc32(part, crc), blocks, 0),
         (converter, converter_version, target),
         (len(microcode), len(weights), len(kernels)),
         tuple(sizes) if sizes is not None else (0,) * (inputs + outputs),
     )
+    data = b"".join((*blocks, identity))
     # Parsed again, because the parser defines what the runtime accepts.
-    built = parse_payload(data, where="new payload")
+    built = parse_payload(memoryview(data), where="new payload")
     if built.converter != converter:
         raise OptionError(f"the microcode was made by the {built.converter} converter, not by {converter!r}")
     return data
 
 
-def parse_payload(data: bytes, *, where: str) -> Payload:
+def parse_payload(data: bytes | memoryview, *, where: str) -> Payload:
     """Read a payload back; a `FormatError` names `where` and the byte offset of what is wrong.
+
+    The blocks of a memoryview are views of it.
 
     Example:
         >>> parse_payload(b"", where="empty.bin")
@@ -239,13 +244,13 @@ def delegate_blobs(pte: bytes, *, where: str = "<pte>") -> list[bytes]:
 class _Reader:
     """Bounds-checked slices of the payload."""
 
-    data: bytes
+    data: Any
     where: str
 
     def error(self, offset: int, message: str, hint: str = "") -> FormatError:
         return FormatError(message, where=f"{self.where}, byte {offset}", hint=hint)
 
-    def take(self, offset: int, size: int, what: str) -> bytes:
+    def take(self, offset: int, size: int, what: str) -> Any:
         if offset + size > len(self.data):
             raise self.error(min(offset, len(self.data)), f"the payload ends inside {what}")
         return self.data[offset : offset + size]
@@ -306,25 +311,25 @@ def _agree(
 
 
 def _identity_block(
-    blocks: bytes, names: tuple[str, str, str], sizes: tuple[int, int, int], tensors: tuple[int, ...]
+    crc: int, names: tuple[str, str, str], sizes: tuple[int, int, int], tensors: tuple[int, ...]
 ) -> bytes:
     encoded = [name.encode("ascii", "replace") for name in names]
     for name, room in zip(encoded, (16, 32, 16), strict=True):
         if len(name) >= room:
             raise OptionError(f"{name.decode()!r} is longer than the {room - 1} characters of the identity block")
-    body = _IDENTITY.pack(*encoded, *sizes, len(tensors)) + _pad(struct.pack(f"<{len(tensors)}I", *tensors))
+    body = _IDENTITY.pack(*encoded, *sizes, len(tensors)) + struct.pack(f"<{len(tensors)}I", *tensors)
+    body += _padding(body)
     footer = _FOOTER.pack(len(body) + _FOOTER.size, IDENTITY_VERSION, IDENTITY_MAGIC, 0)[:-4]
-    # Chained, so that the weights are not copied for the checksum.
-    return body + footer + struct.pack("<I", zlib.crc32(body + footer, zlib.crc32(blocks)))
+    return body + footer + struct.pack("<I", zlib.crc32(body + footer, crc))
 
 
-def _table_bytes(microcode: bytes, tensors: int) -> list[int]:
+def _table_bytes(microcode: bytes | memoryview, tensors: int) -> list[int]:
     offset = unpack(HEADER, microcode, 0)["tensors_offset"]
     rows = [unpack(TENSOR, microcode, offset + row * size_of(TENSOR)) for row in range(tensors)]
     return [row["bytes"] for row in rows]
 
 
-def _kind(microcode: bytes) -> str:
+def _kind(microcode: bytes | memoryview) -> str:
     if len(microcode) < 8:
         raise FormatError(f"microcode of {len(microcode)} bytes has no header")
     (version,) = struct.unpack_from("<I", microcode, 4)
@@ -335,8 +340,8 @@ def _align(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _pad(block: bytes) -> bytes:
-    return block + bytes(_align(len(block)) - len(block))
+def _padding(block: bytes | memoryview) -> bytes:
+    return bytes(_align(len(block)) - len(block))
 
 
 def _text(field: bytes) -> str:

@@ -146,8 +146,11 @@ def _plan_value(walker: Walker, position: int) -> PlanValue:
     return PlanValue(_value(walker, position), constant, planned.u32(0), planned.u32(1) | planned.u32(2) << 32)
 
 
-def read_plan(pte: bytes, *, where: str) -> Plan:
-    """Read `forward`, or else the first plan, of a program; a `FormatError` names the byte that is wrong."""
+def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
+    """Read `forward`, or else the first plan, of a program; a `FormatError` names the byte that is wrong.
+
+    The delegates' data are copied unless `with_payloads` is False.
+    """
     walker, program, plan = _open(pte, where)
     values = plan.positions(2)
     operators = [_operator(walker.table(at, "operator")) for at in plan.positions(6)]
@@ -167,7 +170,9 @@ def read_plan(pte: bytes, *, where: str) -> Plan:
         outputs=tuple(_value(walker, _at(values, index, plan)) for index in outputs),
         operators=dict(called[0]),
         delegates=dict(called[1]),
-        payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True)),
+        payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True))
+        if with_payloads
+        else (),
         planned_bytes=sum(int(size) for size in plan.values(8, "<i8")),
         direct=direct,
     )

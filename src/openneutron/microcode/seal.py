@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final
+from collections.abc import Callable
+from io import SEEK_END, BytesIO
+from typing import BinaryIO, Final
 
 from openneutron.errors import FormatError
 
@@ -26,8 +28,28 @@ def seal_pte(pte: bytes) -> bytes:
     """Return the program with a checksum appended; a sealed program is returned unchanged."""
     if check_seal(pte, where="<pte>"):
         return pte
-    sealed = pte + _TRAILER.pack(_MAGIC, _VERSION, len(pte), 0)[:-4]
-    return sealed + struct.pack("<I", zlib.crc32(sealed))
+    return pte + _trailer(len(pte), zlib.crc32(pte))
+
+
+def write_sealed(write: Callable[[BinaryIO], object]) -> bytes:
+    """Return the program that `write` writes to a file, with a checksum appended; in memory there is one copy of it.
+
+    Example:
+        >>> pte = write_sealed(edge.to_executorch().write_to_file)
+    """
+    file = BytesIO()
+    write(file)
+    with file.getbuffer() as pte:
+        trailer = _trailer(len(pte), zlib.crc32(pte))
+    file.seek(0, SEEK_END)
+    file.write(trailer)
+    return file.getvalue()
+
+
+def _trailer(size: int, crc: int) -> bytes:
+    """Return the bytes behind a program of this size and checksum."""
+    head = _TRAILER.pack(_MAGIC, _VERSION, size, 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head, crc))
 
 
 def check_seal(pte: bytes, *, where: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 from openneutron.errors import OptionError
 
 _EMULATORS = "emulators"
-_REGIONS = ("flash", "ram", "npu_ram", "npu_model")
+_REGIONS = ("flash", "ram", "npu_ram", "npu_model", "npu_pools")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Board:
     core_id: str = ""
     npu_ram: Memory | None = None
     npu_model: Memory | None = None
+    npu_pools: Memory | None = None
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,13 @@ from openneutron.microcode.selection import selection_code
 from openneutron.microcode.walk import executed_calls
 from openneutron.project.boards import Board
 from openneutron.project.npu import NpuModel, npu_arrays
+from openneutron.project.npu_program import registrations
 from openneutron.project.open_model import OpenModel
 from openneutron.project.runtime_sources import license_text, runtime_files
 from openneutron.project.samples import (
     Array,
     Sample,
+    aligned,
     input_room,
     make_samples,
     output_room,
@@ -85,13 +87,19 @@ class Content:
         """Return the files of the build with NXP's library, by path; none without a model that NXP's converter made."""
         if self.npu is None:
             return {}
-        title = f"TensorFlow Lite Micro with NXP's Neutron library: {self.title}"
         blanks = {
             "title": self.title, "version": __version__, "board": self.board, "platform": platform,
-            "arena_bytes": self.npu.arena_bytes, "operators": self.npu.operators,
+            "arena_bytes": self.npu.arena_bytes, "operators": self.npu.operators, "pools": self.npu.pools,
         }  # fmt: skip
-        texts = npu_arrays(self.npu, title)
-        texts |= {name: fill(f"npu/{name}.jinja", **blanks) for name in ("npu_test.cpp", "npu_place.h")}
+        runtime = "TensorFlow Lite Micro"
+        filled = ["npu_test.cpp", "npu_place.h"]
+        if self.npu.pools is not None:
+            runtime = "ExecuTorch"
+            filled = ["program_test.cpp", "npu_place.h", *(["register_kernels.cpp"] if self.npu.operators else [])]
+            blanks["kernels"] = registrations(self.npu.operators)
+            blanks["input_room"] = sum(aligned(array.nbytes) for array in self.npu.inputs[0])
+        texts = npu_arrays(self.npu, f"{runtime} with NXP's Neutron library: {self.title}")
+        texts |= {name: fill(f"npu/{name}.jinja", **blanks) for name in filled}
         texts |= {name: read(f"npu/{name}") for name in ("npu_test.h", "npu_compare.c", "npu_compare.h")}
         return {f"npu/{name}": text.encode() for name, text in texts.items()}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ from openneutron.project.cmake import cmake_files
 from openneutron.project.content import Content, make_content
 from openneutron.project.mcuxpresso import mcuxpresso_files
 from openneutron.project.npu import NpuModel, check_npu_sizes, npu_model
+from openneutron.project.npu_program import npu_program
 from openneutron.project.open_model import open_model
-from openneutron.project.samples import Array
+from openneutron.project.samples import Array, agrees_with_litert
 from openneutron.project.sizes import Sizes, check_sizes
 from openneutron.project.write import check_folder, write_files
 from openneutron.project.zephyr import zephyr_files
@@ -100,7 +101,7 @@ def make(
     if npu is not None or converter != "open":
         stage("reading what NXP's converter made")
         npu_part = _npu_model(model, npu, converter, platform, found, inputs=inputs, count=samples, seed=seed)
-    data, title = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
+    data, title, source = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
     stage("computing the expected outputs")
     open_part = open_model(data, title)
     given = [_sample(path, open_part.border) for path in inputs]
@@ -108,6 +109,8 @@ def make(
         open_part, found, given, title=title, command=command, npu=npu_part, count=samples, seed=seed
     )
     check_sizes(content.sizes, found)
+    if source is not None and agrees_with_litert(read_file(source), str(source), open_part.border, content.samples):
+        content = replace(content, reference="LiteRT's reference kernels, and this machine's simulator")
     return Project(
         PLATFORMS[platform](content), title, platform, found, content.sizes, len(content.samples), content.reference,
         notes=_NOT_BUILT if platform != "cmake" else (),
@@ -129,10 +132,10 @@ def _compiled(
     stage: Callable[[str], None],
     loading: dict[str, Any],
     options: dict[str, Any],
-) -> tuple[bytes, str]:
-    """The bytes of the compiled file, and what the model is called."""
+) -> tuple[bytes, str, Path | None]:
+    """The bytes of the compiled file, what the model is called, and the quantized LiteRT file it came from."""
     if isinstance(model, Program):
-        return model.data, model.report.source or "model"
+        return model.data, model.report.source or "model", None
     text = os.fspath(model)
     title = Path(text).name if Path(text).suffix else text
     if Path(text).is_file():
@@ -140,11 +143,12 @@ def _compiled(
         if kind_of(data) == "pte" or (kind_of(data) == "tflite" and CUSTOM_CODE.encode() in data):
             if options:
                 raise OptionError(f"{', '.join(options)}: it is compiled already", where=text, hint="leave options out")
-            return data, title
+            return data, title, None
     if not text.endswith(".tflite"):
         options = {"int8_io": True, **options}
     program, _ = compile_source(text, stage, **loading, **{"target": CORE_TARGET, **options})
-    return program.data, title
+    quantized = text.endswith(".tflite") and not loading["calibration"]
+    return program.data, title, Path(text) if quantized else None
 
 
 def _npu_model(
@@ -158,17 +162,30 @@ def _npu_model(
     """What NXP's converter made of the model: from a file, or made now."""
     if platform == "cmake":
         raise OptionError("NXP's library is no part of a bare-metal project", hint="use --for zephyr or mcuxpresso")
-    if isinstance(model, Program) or Path(model).suffix != ".tflite" or not Path(model).is_file():
+    source = None if isinstance(model, Program) else Path(model)
+    if source is None or source.suffix not in (".tflite", ".pte") or not source.is_file():
         raise OptionError(
-            "a build with NXP's library is made of a LiteRT model", hint="give the quantized .tflite file as the model"
+            "a build with NXP's library is made of a LiteRT model or of an ExecuTorch program",
+            hint="give the quantized .tflite file as the model, or a .pte that the open converter compiled",
         )
-    source = Path(model)
     if npu is not None:
         data, where = read_file(npu), str(npu)
+    elif source.suffix == ".tflite":
+        data, where = compile(source, target=board.chip, converter=converter).tflite, f"{source} by NXP's converter"
     else:
-        program = compile(source, target=board.chip, converter=converter)
-        data, where = program.tflite, f"{source} by NXP's converter"
-    made = npu_model(data, where, source, board, **samples)
+        raise OptionError(
+            "a .pte is compiled already", where=str(source),
+            hint="compile its source with --converter nxp, and name that file with --npu-model",
+        )  # fmt: skip
+    if source.suffix == ".pte":
+        if platform != "mcuxpresso" or board.npu_pools is None:
+            raise OptionError(
+                "NXP has ExecuTorch for i.MX RT700 in MCUXpresso SDK only", where=board.name,
+                hint="use --for mcuxpresso --board mimxrt700evk, or LiteRT files",
+            )  # fmt: skip
+        made = npu_program(data, where, source, board, **samples)
+    else:
+        made = npu_model(data, where, source, board, **samples)
     check_npu_sizes(made, board)
     return made
 

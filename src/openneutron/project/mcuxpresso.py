@@ -37,6 +37,8 @@ def mcuxpresso_files(content: Content) -> dict[str, bytes]:
         "stack_bytes": _STACK_BYTES,
         "config": _CONFIG if board.core_id else _XSPI_CONFIG,
     }
+    if content.npu is not None:
+        blanks |= _npu_blanks(content)
     texts = {"application/console.c": read("mcuxpresso/console.c")}
     for build in ("cpu", "npu") if content.npu else ("cpu",):
         texts |= {
@@ -53,3 +55,13 @@ def mcuxpresso_files(content: Content) -> dict[str, bytes]:
         **content.npu_files("mcuxpresso"),
         **content.record("mcuxpresso"),
     }
+
+
+def _npu_blanks(content: Content) -> dict[str, Any]:
+    """The example whose board files the application takes, and its sources of C++."""
+    assert content.npu is not None
+    if content.npu.pools is None:
+        # Both boards of i.MX RT700 link this example with the script of one of them.
+        return {"example": "tflm_cifar10", "script_board": "mimxrt700evk", "npu_sources": "npu/npu_test.cpp"}
+    sources = ["npu/program_test.cpp", *(["npu/register_kernels.cpp"] if content.npu.operators else [])]
+    return {"example": "executorch_cifarnet", "script_board": "${board}", "npu_sources": " ".join(sources)}

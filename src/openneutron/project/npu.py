@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from openneutron.executorch.deliver.embed import word_array
 from openneutron.files import kind_of, kind_of_file, read_file
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
+from openneutron.machine import targets
 from openneutron.microcode.container import container_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.graph_op import BLOCKS, is_graph_op
@@ -64,6 +66,7 @@ class NpuModel:
     inputs: tuple[tuple[Array, ...], ...]
     exact: tuple[tuple[Array, ...], ...]
     silicon: tuple[tuple[Array, ...], ...]
+    pools: tuple[int, int] | None = None  # of an ExecuTorch program: bytes for its method, and for each run
 
     @property
     def flash_bytes(self) -> int:
@@ -76,26 +79,27 @@ def npu_model(
     data: bytes, where: str, source: Path, board: Board, *, inputs: Sequence[Path], count: int, seed: int
 ) -> NpuModel:
     """Read what NXP's converter made of the LiteRT model `source`; an `OptionError` says why it is something else."""
-    if board.npu_ram is None:
-        raise OptionError(
-            "no build with NXP's library is made for it", where=board.name,
-            hint=f"boards that have one: {', '.join(name for name in names() if load(name).npu_ram)}",
-        )  # fmt: skip
+    check_board(board)
     if kind_of(data) != "tflite" or kind_of_file(source) != "tflite":
         raise OptionError(
             "a build with NXP's library is made of LiteRT files, before and after NXP's converter", where=where,
             hint="give both as .tflite",
         )  # fmt: skip
-    graph, before = (
-        read_model(one, source=name).main for one, name in ((data, where), (read_file(source), str(source)))
-    )
+    model, before = read_model(data, source=where), read_model(read_file(source), source=str(source))
+    graph = model.main
     made = [container_of(graph, op, where=where).made_by for op in graph.operators if is_graph_op(op)]
     if "nxp" not in made or "open" in made:
         raise OptionError(
             "NXP's converter did not make it, and NXP's driver runs nothing else", where=where,
             hint="make it with `openneutron compile --converter nxp`, or with NXP's tools",
         )  # fmt: skip
-    _check_same(graph, before, where, str(source))
+    chip = converted_for(model.description)
+    if chip and chip != board.chip:
+        raise OptionError(
+            f"it was converted for {chip}, and the NPU of {board.name} is that of {board.chip}", where=where,
+            hint=f"convert the model with --target {board.chip}",
+        )  # fmt: skip
+    _check_same(graph, before.main, where, str(source))
     tensors = tuple(graph.tensors[index] for index in graph.inputs)
     subject = Subject(Path(where), data, data, TFLM, tensors, ((),) * len(tensors))
     samples = [subject.arrays(path, seed) for path in inputs]
@@ -107,10 +111,20 @@ def npu_model(
     return NpuModel(data, resolver_methods(graph, where), suggested_arena(graph, board.chip), runs, exact, silicon)
 
 
+def check_board(board: Board) -> None:
+    """Refuse a board for which no build with NXP's library is made."""
+    if board.npu_ram is None:
+        raise OptionError(
+            "no build with NXP's library is made for it", where=board.name,
+            hint=f"boards that have one: {', '.join(name for name in names() if load(name).npu_ram)}",
+        )  # fmt: skip
+
+
 def check_npu_sizes(npu: NpuModel, board: Board) -> None:
     """Refuse what does not fit the board's regions; TensorFlow Lite Micro's and NXP's code come on top of it."""
-    assert board.npu_ram is not None  # npu_model() refuses such boards
-    rows = [("RAM for the arena", npu.arena_bytes, board.npu_ram), ("flash", npu.flash_bytes, board.flash)]
+    what, region = ("the arena", board.npu_ram) if npu.pools is None else ("the pools", board.npu_pools)
+    assert region is not None  # such boards were refused before anything was read
+    rows = [(f"RAM for {what}", npu.arena_bytes, region), ("flash", npu.flash_bytes, board.flash)]
     if board.npu_model is not None:
         rows.append(("RAM for the model", len(npu.data), board.npu_model))
     for what, need, memory in rows:
@@ -119,6 +133,18 @@ def check_npu_sizes(npu: NpuModel, board: Board) -> None:
                 f"NXP's build lacks {need - memory.bytes:,} bytes of {what}: {need:,} of {memory.bytes:,}", where=board.name,
                 hint="`openneutron fits` says what makes it smaller; the regions are those of the SDK's linker scripts",
             )  # fmt: skip
+
+
+def converted_for(description: str) -> str:
+    """Return the target that a converted file's description names, "" where it names none that is known here.
+
+    Example:
+        >>> converted_for("Converted with eIQ neutron-converter 1.2.0+0X1c933f1b for NXP MCX N94x MCU target.")
+        'mcxn94x'
+    """
+    found = re.search(r"for NXP (.+?)(?: MCU)? target|^Target:? +(\S+)$", description, re.MULTILINE)
+    name = targets.canonical_name(found[1] or found[2]) if found else ""
+    return name if name in targets.names() else ""
 
 
 def resolver_methods(graph: Graph, where: str) -> tuple[str, ...]:

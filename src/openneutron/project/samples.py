@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.errors import OptionError
-from openneutron.executorch.deliver.embed import check_inputs, input_rows, random_inputs, word_array
+from openneutron.errors import InternalError, NoReference, OptionError
+from openneutron.executorch.deliver.embed import Border, check_inputs, input_rows, random_inputs, word_array
 from openneutron.machine.simulator import DTYPES, Simulator
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload
 from openneutron.microcode.table import ALIGNMENT
+from openneutron.run.runner import LiteRtRunner
 
 Array = npt.NDArray[Any]
 
@@ -49,6 +50,25 @@ def make_samples(
         return tuple(
             Sample(tuple(arrays), tuple(array.copy() for array in simulator.run(list(arrays)))) for arrays in inputs
         )
+
+
+def agrees_with_litert(model: bytes, where: str, border: Border, samples: Sequence[Sample]) -> bool:
+    """Whether LiteRT computes the same outputs of the uncompiled model; False where it cannot be asked.
+
+    It cannot where the model's own ends are others than the program's (real numbers), or where LiteRT refuses the model.
+    """
+    runner = LiteRtRunner(model, source=where)
+    names = tuple(tensor.name for tensor in runner.inputs), tuple(tensor.name for tensor in runner.outputs)
+    if names != (border.inputs, border.outputs):
+        return False
+    for number, sample in enumerate(samples):
+        try:
+            found = runner.run(list(sample.inputs)).outputs
+        except NoReference:
+            return False
+        if [array.tobytes() for array in found.values()] != [array.tobytes() for array in sample.outputs]:
+            raise InternalError(f"sample {number}: the simulator's outputs are not LiteRT's", where=where)
+    return True
 
 
 def sample_bytes(samples: Sequence[Sample]) -> int:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from openneutron.report.model import OutputAccuracy
 
 GOOD: Final = 20.0  # dB; below, a tenth of the output is noise, and predictions change
+GOAL: Final = 25.0  # dB that every part shall have by default: below, classes and boxes begin to change
+MARGIN: Final = (
+    1.5  # dB above a goal to aim at: few samples set the ranges in which they are measured, and measure better
+)
+MANY_SAMPLES: Final = 64  # of calibration, from which on no margin is needed
 LOST: Final = 10.0  # dB; below, a third of a part's values is noise, which makes them useless
 AGREES: Final = 0.9  # share of equal integers; below, one in ten differs
 # Metrics of what outputs mean, and what their figures are called.
@@ -25,6 +31,23 @@ def worst_sqnr(outputs: Sequence[OutputAccuracy]) -> float | None:
         35.0
     """
     return min((one.sqnr for one in outputs if one.sqnr is not None), default=None)
+
+
+def lowest_sqnr(outputs: Sequence[OutputAccuracy]) -> float:
+    """Return the lowest SQNR of all outputs and separate parts; integers count with that of their share of equal ones.
+
+    Example:
+        >>> lowest_sqnr([OutputAccuracy("output 0", 40.0, part="columns 4..8", part_sqnr=3.1, separate=True)])
+        3.1
+    """
+    figures = [one.sqnr for one in outputs if one.sqnr is not None]
+    figures += [one.part_sqnr for one in outputs if one.part_sqnr is not None and one.separate]
+    figures += [_agreement_sqnr(one.agreement) for one in outputs if one.agreement >= 0]
+    return min(figures, default=FULL)
+
+
+def _agreement_sqnr(agreement: float) -> float:
+    return FULL if agreement >= 1 else -10 * math.log10(1 - agreement)
 
 
 def warnings_of_outputs(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:

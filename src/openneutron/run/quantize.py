@@ -27,7 +27,9 @@ from openneutron.errors import FormatError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
 from openneutron.litert.graph import DType, Model, Signature, Tensor
 from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.standard_operators import use_standard_operators
 from openneutron.litert.passes.widen_halves import widen_halves
+from openneutron.litert.passes.widen_integers import widen_integers
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.report.model import OutputAccuracy
@@ -43,31 +45,41 @@ _PACKAGE = "ai_edge_quantizer"
 
 @dataclass(frozen=True)
 class QuantizedModel:
-    """A quantized model, how close each output is to the float model's on samples, and who made it."""
+    """A quantized model, how close each output is to the float model's on samples, and who made it.
+
+    `noise` is that of each group of operators that was asked for, against the signal of each output; `floor` is what remains
+    with 16 bits everywhere.
+    """
 
     model: bytes
     outputs: tuple[OutputAccuracy, ...]
     made_by: str
+    noise: tuple[tuple[float, ...], ...] = ()
+    floor: tuple[float, ...] = ()
 
 
 def is_float(model: Model) -> bool:
-    """Return whether a model computes in float32 and no tensor is quantized.
+    """Return whether a model computes in float32: at most constants are quantized.
 
     Example:
         >>> is_float(read_model(data))
     """
     tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
     return any(tensor.dtype is DType.FLOAT32 for tensor in tensors) and not any(
-        tensor.quantization is not None and tensor.dtype in (DType.INT8, DType.INT16, DType.UINT8) for tensor in tensors
+        tensor.quantization is not None and tensor.dtype in (DType.INT8, DType.INT16, DType.UINT8)
+        for tensor in tensors
+        if not tensor.is_constant
     )
 
 
 def quantize_float(
-    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8"
-) -> QuantizedModel:
+    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8", wide: Sequence[str] = (),
+    groups: Sequence[Sequence[str]] = (),
+) -> QuantizedModel:  # fmt: skip
     """Quantize a float model after calibrating it on samples: arrays, tuples of arrays, or mappings by input name.
 
-    Weights get a scale for each output channel; operators that have no integer kernel stay in float.
+    Weights get a scale for each output channel; operators that have no integer kernel stay in float. Operators whose outputs
+    are named in `wide` get 16-bit activations where these have kernels. The noise of each of `groups` is measured alone.
     """
     model = read_model(data, source=source)
     if not is_float(model):
@@ -77,24 +89,38 @@ def quantize_float(
     found = samples_of(samples, inputs, source=source)
     if not found:
         raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
-    # The quantizer looks for weights where the operator reads them.
-    if sum(widen_halves(graph) for graph in model.graphs):
-        drop_tensors(model)
+    to_plain_float(model)
     _name(model)
     with tempfile.TemporaryDirectory(prefix="openneutron-") as folder:
         place = Path(folder)
         (place / "float.tflite").write_bytes(write_model(model))
         np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
-        _check(_run(place, activations, patience(model) * (len(found) + 1)), source)
+        request = {"activations": activations, "wide": list(wide), "groups": [list(one) for one in groups]}
+        (place / "request.json").write_text(json.dumps(request))
+        _check(_run(place, patience(model) * (len(found) + 1 + len(groups))), source)
         result = json.loads((place / "result.json").read_text())
         outputs = tuple(OutputAccuracy(**one) for one in result["outputs"])
-        return QuantizedModel((place / "quantized.tflite").read_bytes(), outputs, result["made_by"])
+        noise = tuple(map(tuple, result.get("noise", ())))
+        return QuantizedModel(
+            (place / "quantized.tflite").read_bytes(), outputs, result["made_by"], noise, tuple(result.get("floor", ()))
+        )
 
 
-def _run(place: Path, activations: str, seconds: int) -> subprocess.CompletedProcess[str]:
+def to_plain_float(model: Model) -> None:
+    """Rewrite a float model to what the quantizer knows: float32 weights where operators read them, standard operators.
+
+    Example:
+        >>> to_plain_float(model)
+    """
+    changes = (widen_halves, widen_integers, use_standard_operators)
+    if sum(change(graph) for graph in model.graphs for change in changes):
+        drop_tensors(model)
+
+
+def _run(place: Path, seconds: int) -> subprocess.CompletedProcess[str]:
     """Run the worker to its end, with the time limit of LiteRT's runs."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = start(_WORKER, str(place), activations, more={"TMPDIR": str(place), "OPENBLAS_NUM_THREADS": "1"}, **pipes)
+    process = start(_WORKER, str(place), more={"TMPDIR": str(place), "OPENBLAS_NUM_THREADS": "1"}, **pipes)
     try:
         _, err = process.communicate(timeout=seconds or None)
     except subprocess.TimeoutExpired:

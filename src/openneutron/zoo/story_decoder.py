@@ -1,4 +1,4 @@
-"""Story decoder: a Llama-shaped language model of 261,000 parameters that writes stories of a small grammar.
+"""Story decoder: a Llama-shaped language model of 293,000 parameters that writes stories of a small grammar.
 
 Its cache of keys and values is in buffers that `forward` updates in place, so that one call takes one token or several in a row
 and the next call goes on behind them.
@@ -186,7 +186,7 @@ def load() -> ZooModel:
     load_weights(model, packaged("weights", "story_decoder.npz"))
     return ZooModel(
         name="story_decoder",
-        description="Llama-shaped decoder with its cache, 261,000 parameters, one token a call; trained on stories",
+        description="Llama-shaped decoder with its cache, 293,000 parameters, one token a call; trained on stories",
         model=model,
         example_inputs=steps([BOS])[0],
         calibration=[step for row in sequences("calibration") for step in steps(row)],

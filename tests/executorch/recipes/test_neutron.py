@@ -27,7 +27,11 @@ def test_export_with_the_recipe_runs_and_equals_the_quantized_module(kind: Neutr
     steps = (wanted.max() - wanted.min()) / 200
     assert torch.allclose(got, wanted, atol=float(steps) * 3)
     ours = openneutron.compile(
-        model, images(1)[0], calibration=images(3), per_channel=kind is NeutronRecipeType.INT8_PTQ_PER_CHANNEL
+        model,
+        images(1)[0],
+        calibration=images(3),
+        per_channel=kind is NeutronRecipeType.INT8_PTQ_PER_CHANNEL,
+        quality="plain",
     )
     assert torch.equal(got, ours.run(x)[0])
 

@@ -41,6 +41,16 @@ def test_noise_is_refused_or_read_never_more(data: st.DataObject, stored: bytes,
             assert coded.read_groups(np.frombuffer(stored, np.uint8), order, 4 + k % 4, 1).size == order.plain_bytes
 
 
+@given(st.data())
+def test_codes_are_the_same_bytes_in_pieces(data: st.DataObject) -> None:
+    _, order = data.draw(orders())
+    values = data.draw(weights(order.weights))
+    whole = coded.write_static(values, order), coded.write_rice(values, order, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded, "_CODED_AT_ONCE", 7)
+        assert (coded.write_static(values, order), coded.write_rice(values, order, 3)) == whole
+
+
 def test_rice_is_best_where_weights_are_few_and_small() -> None:
     k, bits = coded.rice_bits(np.bincount(np.array([0, 255, 1, 0], np.uint8), minlength=256))
     assert (k, bits) == (0, 1 + 2 + 3 + 1)

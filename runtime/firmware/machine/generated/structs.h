@@ -22,8 +22,9 @@ typedef struct {
     uint32_t dma_byte; /* each byte copied */
     uint32_t dma_start; /* each copy */
     uint32_t dma_overlaps; /* 1: copies run beside the array */
+    uint32_t output; /* each pixel of M outputs, beside its products; 0 where they hide it */
 } nm_constants;
-_Static_assert(sizeof(nm_constants) == 48, "as Python has it");
+_Static_assert(sizeof(nm_constants) == 52, "as Python has it");
 
 /* What driver and cycle model know of a target. */
 typedef struct {
@@ -36,7 +37,7 @@ typedef struct {
     uint32_t units; /* M of the packing */
     uint32_t length; /* N of the packing */
     uint32_t clock_hz; /* of the array */
-    nm_constants cost;
+    NM_CONSTANTS_MEMBER
 } nm_target;
 
 /* Parts of one call in 1/1024 cycle. */

@@ -161,7 +161,7 @@ def c_targets() -> str:
         values = structs.target_values(targets.of_table(tomllib.loads(data.decode())))
         own = ", ".join(f"{value}u" for value in values[1 : len(structs.TARGET.fields)])
         cost = ", ".join(f"{value}u" for value in values[len(structs.TARGET.fields) :])
-        lines.append(f'{{"{name}", {own}, {{{cost}}}}},')
+        lines.append(f'{{"{name}", {own}, NM_CONSTANTS({cost})}},')
     return "\n".join(lines) + "\n"
 
 
@@ -183,7 +183,7 @@ def c_machine() -> str:
     return _c_structs(
         "NEUTRON_GENERATED_STRUCTS_H",
         structs.c_struct(structs.CONSTANTS),
-        structs.c_struct(structs.TARGET, "nm_constants cost"),
+        structs.c_struct(structs.TARGET, "NM_CONSTANTS_MEMBER"),
         structs.c_struct(structs.COST),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import ITEM_BYTES
-from openneutron.machine.pricing import Cost, call_cost, cycles_of, dma_cost
+from openneutron.machine.pricing import Cost, Machine, call_cost, cycles_of, dma_cost
 from openneutron.machine.targets import Target
 from openneutron.microcode import abi
 from openneutron.microcode.encode import encode_call
@@ -50,8 +50,12 @@ def stored_weights(call: Call, sizes: Sizes) -> int:
     return sizes.coded_bytes(weights.offset, count * ITEM_BYTES[weights.dtype])
 
 
-def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
-    """Return every executed call and copy with its start and end, and the total in cycles."""
+def predict(program: Program, target: Target, machine: Machine | None = None) -> tuple[list[Timed], int]:
+    """Return every executed call and copy with its start and end, and the total in cycles.
+
+    `machine` has other prices than the target's.
+    """
+    prices_of = machine or target.name
     events: list[Timed] = []
     array = 0  # when the array (and the CPU that drives it) is free
     engine = 0  # when the copy engine is free
@@ -73,16 +77,14 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
                 return
             key = (id(step), last - first)
             if key not in prices:
-                cost = call_cost(target.name, words, first, last, coded)
+                cost = call_cost(prices_of, words, first, last, coded)
                 prices[key] = cost, cycles_of(cost)
             cost, cycles = prices[key]
             start, array = array, array + cycles
             events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
         elif isinstance(step, Dma):
             constant = step.source_region is Region.WEIGHTS
-            cost = dma_cost(
-                target.name, step.bytes, sizes.coded_bytes(step.source_offset, step.bytes) if constant else 0
-            )
+            cost = dma_cost(prices_of, step.bytes, sizes.coded_bytes(step.source_offset, step.bytes) if constant else 0)
             start = max(engine, array)
             engine = start + cycles_of(cost)
             done[step.channel] = engine

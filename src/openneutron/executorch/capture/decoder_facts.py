@@ -23,6 +23,7 @@ from openneutron.executorch.fx import operator_name, value_of
 
 _UPDATES: Final = frozenset({"aten.index_put.default", "aten.index_put_.default"})
 _COPIES: Final = frozenset({"aten.index_copy.default", "aten.index_copy_.default"})
+_IN_PLACE: Final = frozenset({"aten.index_put_.default", "aten.index_copy_.default", "aten.copy_.default"})
 _INTEGERS: Final = (torch.int32, torch.int64)
 
 
@@ -56,11 +57,8 @@ def with_given(found: Mapping[str, Any], given: Mapping[str, Any] | None) -> dic
 
 def _keeps_state(program: ExportedProgram) -> bool:
     """Return whether the program changes buffers: by its signature, or in place where it is not functional yet."""
-    return bool(program.graph_signature.buffers_to_mutate) or any(
-        operator_name(node).split(".")[1].endswith("_")
-        for node in program.graph.nodes
-        if operator_name(node) in _UPDATES | _COPIES
-    )
+    changed = bool(program.graph_signature.buffers_to_mutate)
+    return changed or any(operator_name(node) in _IN_PLACE for node in program.graph.nodes)
 
 
 def _user_inputs(program: ExportedProgram) -> Sequence[Node]:

@@ -16,6 +16,7 @@ from openneutron.executorch.compile_spec import from_specs, one_graph_options
 from openneutron.executorch.deliver.intermediates import write_intermediates, write_kernel_selection
 from openneutron.executorch.deliver.output_order import reorder_converted, reorder_outputs
 from openneutron.executorch.deliver.session import Trial, take_trial
+from openneutron.executorch.deliver.spill import Spilled
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
 from openneutron.executorch.upstream.edge_names import preprocessed
@@ -37,8 +38,8 @@ class Partition:
     """
 
     index: int
-    litert: bytes
-    converted: bytes
+    litert_file: Spilled
+    converted_file: Spilled
     report: Report
     debug_handles: tuple[tuple[int, ...], ...]
     input_formats: tuple[int, ...]
@@ -49,6 +50,16 @@ class Partition:
     passes: dict[str, int] = field(default_factory=dict)
     transposes: int = 0
     dumps: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def litert(self) -> bytes:
+        """The model that was converted."""
+        return self.litert_file.read()
+
+    @property
+    def converted(self) -> bytes:
+        """What the converter made of it."""
+        return self.converted_file.read()
 
     def files(self) -> dict[str, bytes | str]:
         """Everything worth looking at, by file name."""
@@ -118,7 +129,7 @@ def compile_partition(
         result.report.converter_version,
     )  # fmt: skip
     partition = Partition(
-        index=options.partition, litert=litert, converted=result.model, report=result.report,
+        index=options.partition, litert_file=Spilled(litert), converted_file=Spilled(result.model), report=result.report,
         debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
         output_formats=tuple(lowered.output_formats), input_map=tuple(places),
         kernel_selection_code=result.kernel_selection_code,
@@ -207,7 +218,7 @@ def _handles(kernel: Kernel, partition: Partition) -> tuple[int, ...]:
     return tuple(sorted({handle for op in kernel.operators for handle in partition.debug_handles[op]}))
 
 
-def _blocks(graph: Graph, options: Options, result: Result) -> tuple[bytes, bytes, bytes]:
+def _blocks(graph: Graph, options: Options, result: Result) -> tuple[memoryview, memoryview, memoryview]:
     """Microcode, weights and kernels of the one NeutronGraph."""
     codes = [op.label for op in graph.operators]
     if codes != ["NeutronGraph"]:
@@ -222,7 +233,7 @@ def _blocks(graph: Graph, options: Options, result: Result) -> tuple[bytes, byte
         raise ConverterError(
             "the converted model has no microcode, weights or kernels", where=f"partition {options.partition}"
         )
-    return tuple(block.tobytes() for block in constants if block is not None)  # type: ignore[return-value]
+    return tuple(memoryview(block.reshape(-1)) for block in constants if block is not None)  # type: ignore[return-value]
 
 
 def _map(converted: Graph, tensors: list[int], source: Graph, names: list[int], positions: list[int]) -> list[int]:

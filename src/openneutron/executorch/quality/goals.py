@@ -7,7 +7,6 @@ Example:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,8 +14,9 @@ from typing import Any, Final
 import torch
 
 from openneutron.errors import OptionError
-from openneutron.executorch.quantize.accuracy import FULL, compare_outputs
+from openneutron.executorch.quantize.accuracy import compare_outputs
 from openneutron.executorch.upstream.names import tree_leaves
+from openneutron.report.accuracy import lowest_sqnr
 from openneutron.report.model import OutputAccuracy
 
 MIN_BETTER_DB: Final = 0.05  # a smaller gain is within what other samples would change
@@ -68,23 +68,6 @@ class Goal:
         if self.is_share and measure.accuracy != other.accuracy:
             return measure.accuracy > other.accuracy
         return measure.sqnr > other.sqnr + MIN_BETTER_DB
-
-
-def lowest_sqnr(outputs: Sequence[OutputAccuracy]) -> float:
-    """Return the lowest SQNR of all outputs and separate parts; integers count with that of their share of equal ones.
-
-    Example:
-        >>> lowest_sqnr([OutputAccuracy("output 0", 40.0, part="columns 4..8", part_sqnr=3.1, separate=True)])
-        3.1
-    """
-    figures = [one.sqnr for one in outputs if one.sqnr is not None]
-    figures += [one.part_sqnr for one in outputs if one.part_sqnr is not None and one.separate]
-    figures += [_agreement_sqnr(one.agreement) for one in outputs if one.agreement >= 0]
-    return min(figures, default=FULL)
-
-
-def _agreement_sqnr(agreement: float) -> float:
-    return FULL if agreement >= 1 else -10 * math.log10(1 - agreement)
 
 
 def measure_of(found: Sequence[Any], wanted: Sequence[Any], classes: Sequence[int] | None) -> Measure:

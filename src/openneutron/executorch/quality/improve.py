@@ -16,16 +16,14 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.executorch.capture.decoder_facts import decoder_constants
-from openneutron.executorch.quality.goals import KEPT, Goal, Measure, lowest_sqnr, summarize
+from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
 from openneutron.executorch.quality.search import Search, Trial
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
 from openneutron.options import SCHEMA, Options
+from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
 from openneutron.report.model import OutputAccuracy, Report
 
-DECIBELS: Final = 25.0  # goal of "auto": below, classes and boxes begin to change
-_MANY_SAMPLES: Final = 64
-_MARGIN_DB: Final = 1.5  # few samples set the ranges in which they are measured, and so measure better than others
 _TRIALS: Final = 12
 _MANY_TRIALS_NODES: Final = 400  # a larger network has half of the trials
 _BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimate of their cycles
@@ -64,7 +62,7 @@ class Wish:
     @property
     def decibels(self) -> float:
         """The SQNR that every part of the outputs must have."""
-        return DECIBELS if isinstance(self.quality, str) else self.quality
+        return GOAL if isinstance(self.quality, str) else self.quality
 
     @property
     def goal(self) -> Goal:
@@ -73,7 +71,7 @@ class Wish:
 
     def aim(self, samples: int) -> Goal:
         """Return the goal of the search: few calibration samples measure better than others will, so it leaves a margin."""
-        margin = _MARGIN_DB if samples < _MANY_SAMPLES else 0.0
+        margin = MARGIN if samples < MANY_SAMPLES else 0.0
         return Goal(sqnr=self.decibels + margin) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
     def measure(self, outputs: Sequence[OutputAccuracy]) -> Measure:

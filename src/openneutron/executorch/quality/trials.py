@@ -9,9 +9,10 @@ Example:
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
@@ -26,6 +27,9 @@ from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.quantizer import NeutronQuantizer
 from openneutron.executorch.quantize.states import restore, states_of
+from openneutron.memory import trim_heap
+
+_LARGE: Final = 1 << 26  # bytes of weights from which a collection is worth its time
 
 
 @dataclass
@@ -45,12 +49,20 @@ class Trials:
 
     def measure(self, choices: Choices) -> Measure:
         """Quantize with these choices and return what the network then reaches."""
+        self._forget_last()
         self.module = self.quantize(choices)
         return self.judge(run_all_samples(self.module, self.samples))
 
     def quantize(self, choices: Choices) -> GraphModule:
         """Quantize with these choices."""
         return quantize_exported(self.exported, self.calibration, choices, self.quantizer(choices)).module
+
+    def _forget_last(self) -> None:
+        """Free the weights of the trial before: graphs are cycles, and Python counts objects, not bytes, until it collects."""
+        self.module = None
+        if sum(one.nbytes for one in self.exported.state_dict.values()) > _LARGE:
+            gc.collect()
+            trim_heap()
 
     def has(self, operator: str) -> bool:
         """Return whether the float program has an operator with this in its name."""

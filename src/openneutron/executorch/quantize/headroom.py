@@ -1,4 +1,4 @@
-"""Headroom beyond the ranges that calibration sees: twice for 16-bit activations, as asked for states."""
+"""Observers of another range than the values have: headroom for 16-bit activations and for states, a part for a table."""
 
 from __future__ import annotations
 
@@ -27,6 +27,24 @@ class HeadroomObserver(MinMaxObserver):  # type: ignore[misc,unused-ignore]
         """Return scale and zero point; called by torchao."""
         scale, zero_point = super().calculate_qparams()
         return scale * HEADROOM, zero_point
+
+
+class PartObserver(MinMaxObserver):  # type: ignore[misc,unused-ignore]
+    """Records the largest value, and has a scale for a part of the range from 0 to it.
+
+    Example:
+        >>> PartObserver.with_args(part=1 / 32)
+    """
+
+    def __init__(self, *args: Any, part: float, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.part = part
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return scale and zero point; called by torchao."""
+        largest = self.max_val.clamp(min=0.0) * self.part
+        scale = torch.clamp(largest / (self.quant_max - self.quant_min), min=self.eps)
+        return scale, torch.full_like(scale, self.quant_min, dtype=torch.int64)
 
 
 def widen_states(prepared: GraphModule, times: float) -> int:

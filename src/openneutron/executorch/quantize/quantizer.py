@@ -32,7 +32,7 @@ from openneutron.executorch.quantize.passes.mask_probabilities import mask_proba
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
 from openneutron.executorch.quantize.passes.separate_ranges import is_marked_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
-from openneutron.executorch.quantize.specs import WHOLE_RANGE_KEY, Specs
+from openneutron.executorch.quantize.specs import Specs
 
 if TYPE_CHECKING:
     from openneutron.executorch.target_spec import NeutronTargetSpec
@@ -208,16 +208,15 @@ class NeutronQuantizer(Quantizer):
 
     def _specs(self, node: Node) -> Specs:
         """Return the specs of a node: those of the model with the settings of matching layers."""
-        specs = replace(self.specs, observer="minmax") if WHOLE_RANGE_KEY in node.meta else self.specs
         if not self.layers:
-            return specs
+            return self.specs
         names = _names(node)
         changes: dict[str, Any] = {}
         for one in self.layers:
             if one.matches(names):
                 given = {name: getattr(one, name) for name in _SPECS}
                 changes |= {name: value for name, value in given.items() if value is not None}
-        return replace(specs, **changes) if changes else specs
+        return replace(self.specs, **changes) if changes else self.specs
 
 
 def _names(node: Node) -> set[str]:

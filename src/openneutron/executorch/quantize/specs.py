@@ -19,7 +19,7 @@ from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, Qu
 from openneutron.errors import OptionError
 from openneutron.executorch.quantize.choices import GROUP_SIZE, PERCENTILE
 from openneutron.executorch.quantize.four_bit import GroupedWeights, fits
-from openneutron.executorch.quantize.headroom import HeadroomObserver
+from openneutron.executorch.quantize.headroom import HeadroomObserver, PartObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
 from openneutron.executorch.upstream.histogram import histogram_observer
 from openneutron.options import WEIGHTS
@@ -33,7 +33,7 @@ OBSERVERS = {
 # by the product of two such scales overflows INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations
 # resolve.
 SMALLEST_SCALE = 2.0**-20
-WHOLE_RANGE_KEY = "openneutron_whole_range"  # of nodes whose values no observer may clip
+RANGE_KEY = "openneutron_range"  # of nodes that read a part of their input's range, from 0 on: what is larger saturates
 SMALLEST_WIDE_SCALE = SMALLEST_SCALE / 256  # the same full range in 16 bits
 
 
@@ -70,6 +70,13 @@ class Specs:
         return QuantizationSpec(
             dtype=torch.int8, observer_or_fake_quant_ctr=maker, quant_min=-128, quant_max=127,
             qscheme=torch.per_tensor_affine,
+        )  # fmt: skip
+
+    def part_of_range(self, part: float) -> QuantizationSpec:
+        """Return INT8 over the lowest part of the observed range, from 0 on, in which nothing is clipped but what is larger."""
+        return QuantizationSpec(
+            dtype=torch.int8, quant_min=-128, quant_max=127, qscheme=torch.per_tensor_affine,
+            observer_or_fake_quant_ctr=PartObserver.with_args(part=part, eps=SMALLEST_SCALE),
         )  # fmt: skip
 
     def _wide(self) -> QuantizationSpec:

@@ -40,6 +40,7 @@ class Cost:
     dma_byte: int
     dma_start: int
     dma_overlaps: bool
+    output: int = 0  # a processor rescales outputs one by one, an array beside the next products
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Target:
     cost: Cost
     power: Power | None = None  # None: no currents are public
     processor: bool = False  # a CPU without an NPU: its kernels are loops, `units` and `length` their blocks
+    cycles_per_instruction: float = 0.0  # of a processor's loops: what its costs are counted instructions times
 
     @property
     def macs_per_cycle(self) -> int:

@@ -97,10 +97,9 @@ def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
     best = min(sizes, key=lambda one: (sizes[one], one))
     stored = sizes[best]  # of coded ones an estimate: streams end with a whole byte, and large ones have longer sizes
     if best is Storage.RICE:
-        stored = weights.streams_bytes(weights.rice_lengths(k)[found.view(np.uint8)], starts)
+        stored = weights.rice_bytes(found, order, k)
     elif best is Storage.STATIC:
-        symbols, firsts = prefix.symbols_of(found, starts)
-        stored = head + weights.streams_bytes(lengths[symbols], firsts)
+        stored = head + weights.static_bytes(found, order, lengths)
     bits, grouped = _try_groups(section, plain, order)
     if bits and grouped < stored:
         return replace(section, storage=Storage.GROUPS, parameter=bits, stored=grouped)

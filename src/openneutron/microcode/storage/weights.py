@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from openneutron.microcode.table import MAX_RICE
 Weights = npt.NDArray[np.int8]
 
 MAX_QUOTIENT = 15  # ones in front of them
+_CODED_AT_ONCE = 1 << 20  # weights
 _PIECE = 1 << 16  # bytes counted at once: eight times that fits a processor's cache
 
 
@@ -33,20 +35,76 @@ def count_bytes(weights: Weights) -> Ints:
     return counts
 
 
-def _starts(order: Order) -> Ints:
-    sizes = order.block_weights
-    return np.cumsum(sizes) - sizes
-
-
 def _width(sizes: Ints) -> int:
     """Return the bytes that the size of each stream takes."""
     return next(width for width in (1, 2, 4) if int(sizes.max()) < 1 << 8 * width)
 
 
-def streams_bytes(lengths: Ints, starts: Ints) -> int:
-    """Bytes of the streams that begin at `starts` among codes of so many bits, and of their sizes in front of them."""
-    sizes = -(-np.add.reduceat(lengths, starts.astype(np.intp)) // 8)
-    return int(sizes.sum()) + len(starts) * _width(sizes)
+def _pieces(weights: Weights, order: Order) -> Iterator[tuple[Weights, Ints]]:
+    """Yield the weights of some blocks after the other, with the position of each block's first in them.
+
+    Codes of a weight take dozens of bytes while they are written, so not all of a large layer are written at once.
+    """
+    sizes = order.block_weights
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < len(sizes):
+        begin = int(ends[first] - sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, begin + _CODED_AT_ONCE, side="right")))
+        yield weights[begin : int(ends[last - 1])], ends[first:last] - sizes[first:last] - begin
+        first = last
+
+
+def _streams_bytes(sizes: Ints) -> int:
+    """Return the bytes of streams and of their sizes in front of them."""
+    return int(sizes.sum()) + len(sizes) * _width(sizes)
+
+
+def _bytes_of(lengths: Ints, starts: Ints) -> Ints:
+    """Return the bytes of the streams that begin at `starts` among codes of so many bits."""
+    return np.asarray(-(-np.add.reduceat(lengths, starts.astype(np.intp)) // 8), np.int64)
+
+
+def rice_bytes(weights: Weights, order: Order, k: int) -> int:
+    """Bytes that `write_rice` writes."""
+    lengths = rice_lengths(k)
+    sizes = [_bytes_of(lengths[part.view(np.uint8)], starts) for part, starts in _pieces(weights, order)]
+    return _streams_bytes(np.concatenate(sizes))
+
+
+def static_bytes(weights: Weights, order: Order, lengths: Ints) -> int:
+    """Bytes that `write_static` writes behind the code's lengths."""
+    return _streams_bytes(_static_sizes(weights, order, lengths))
+
+
+def _static_sizes(weights: Weights, order: Order, lengths: Ints) -> Ints:
+    sizes = []
+    for part, starts in _pieces(weights, order):
+        symbols, firsts = prefix.symbols_of(part, starts)
+        sizes.append(_bytes_of(lengths[symbols], firsts))
+    return np.concatenate(sizes)
+
+
+def _static_lengths(weights: Weights, order: Order) -> Ints:
+    """Return the lengths of the best code for the weights' symbols."""
+    counts = np.zeros(prefix.SYMBOLS, np.int64)
+    for part, starts in _pieces(weights, order):
+        counts += np.bincount(prefix.symbols_of(part, starts)[0].astype(np.intp), minlength=prefix.SYMBOLS)
+    return prefix.lengths_of(counts)
+
+
+def _write_symbols(weights: Weights, order: Order, lengths: Ints) -> tuple[bytes, Ints]:
+    """Return the streams of the weights' symbols, and their sizes."""
+    codes = prefix.codes_of(lengths)
+    written = []
+    for part, starts in _pieces(weights, order):
+        symbols, firsts = prefix.symbols_of(part, starts)
+        written.append(write(codes[symbols], lengths[symbols], firsts))
+    return _joined(written)
+
+
+def _joined(written: list[tuple[bytes, Ints]]) -> tuple[bytes, Ints]:
+    return b"".join(data for data, _ in written), np.concatenate([sizes for _, sizes in written])
 
 
 def _prepend_sizes(data: bytes, sizes: Ints) -> tuple[bytes, int]:
@@ -84,26 +142,27 @@ def rice_lengths(k: int) -> Ints:
 
 def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
     """Write Rice codes: (value >> k) ones, a zero, the low k bits."""
-    values = zigzag(weights)
-    quotient = values >> k
-    codes = ((1 << quotient) - 1 << 1 + k) | values & (1 << k) - 1
-    return _prepend_sizes(*write(codes, quotient + 1 + k, _starts(order)))
+    written = []
+    for part, starts in _pieces(weights, order):
+        values = zigzag(part)
+        quotient = values >> k
+        codes = ((1 << quotient) - 1 << 1 + k) | values & (1 << k) - 1
+        written.append(write(codes, quotient + 1 + k, starts))
+    return _prepend_sizes(*_joined(written))
 
 
 def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:
     """Write the code's lengths, then the symbols of each block."""
-    symbols, starts = prefix.symbols_of(weights, _starts(order))
-    lengths = prefix.lengths_of(np.bincount(symbols.astype(np.intp), minlength=prefix.SYMBOLS))
-    data, width = _prepend_sizes(*write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts))
+    lengths = _static_lengths(weights, order)
+    data, width = _prepend_sizes(*_write_symbols(weights, order, lengths))
     return prefix.write_lengths(lengths) + data, width
 
 
 def grouped_bytes(quotients: Weights, order: Order, bits: int) -> int:
     """Bytes that `write_groups` writes."""
-    symbols, starts = prefix.symbols_of(quotients, _starts(order))
-    lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
-    sizes = -(-np.add.reduceat(lengths[symbols], starts) // 8) - (-groups.counts(order, bits) // 2)
-    return len(prefix.write_lengths(lengths)) + int(sizes.sum()) + len(starts) * _width(sizes)
+    lengths = _static_lengths(quotients, order)
+    sizes = _static_sizes(quotients, order, lengths) - (-groups.counts(order, bits) // 2)
+    return len(prefix.write_lengths(lengths)) + _streams_bytes(sizes)
 
 
 def write_groups(plain: Weights, order: Order, bits: int) -> tuple[bytes, int]:
@@ -111,9 +170,8 @@ def write_groups(plain: Weights, order: Order, bits: int) -> tuple[bytes, int]:
     quotients, factors = groups.split(plain, order, bits)
     found = order.without_padding(quotients)
     assert found is not None, "padding is a multiple of any factor"
-    symbols, starts = prefix.symbols_of(found, _starts(order))
-    lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
-    codes, sizes = write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts)
+    lengths = _static_lengths(found, order)
+    codes, sizes = _write_symbols(found, order, lengths)
     ends = np.cumsum(sizes).tolist()
     heads = groups.write_factors(factors, order)
     streams = [head + codes[end - size : end] for head, size, end in zip(heads, sizes.tolist(), ends, strict=True)]

@@ -12,6 +12,7 @@ from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.ops._unary import lower_unary
 from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
+from openneutron.executorch.quantize.specs import RANGE_KEY
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -32,7 +33,11 @@ _CODES = {**_TABLES, "aten.abs.default": "ABS", "aten.hardswish.default": "HARD_
 @annotates(*_CODES, *(name.replace(".default", "_.default") for name in _CODES))
 def annotate(node: Node, a: Annotator) -> None:
     """Give the result its own range; with the input's, half the range of a magnitude would be unused."""
-    a.unary(node)
+    part = node.meta.get(RANGE_KEY)
+    if part is None:
+        a.unary(node)
+    else:
+        a.write(node, {node.args[0]: a.specs.part_of_range(part)}, a.specs.part_of_range(1.0))  # type: ignore[dict-item]
 
 
 @lowers(*_TABLES, cpu="table")

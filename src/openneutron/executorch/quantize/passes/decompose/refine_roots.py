@@ -1,14 +1,15 @@
-"""RefineRoots: squares and reciprocal square roots in 16 bits, from a table of 8 bits and two steps of Newton's method.
+"""RefineRoots: squares and reciprocal square roots in 16 bits, from two tables of 8 bits and Newton's method.
 
 LiteRT has no 16-bit kernel for them. A norm divides by the root of a mean of squares whose range spans several powers of ten,
 so that most of its values share a few of 256 steps.
 
 Before:  y = rsqrt(v)                   z = div(x, sqrt(v))                           s = pow(x, 2)
-After:   h = v / 2; y = rsqrt(v)        z = mul(x, rsqrt(v)), in the same way         s = mul(x, x)
-         y = y * (1.5 - h * y * y)      twice
+After:   y = minimum(rsqrt(v), rsqrt(v))    z = mul(x, rsqrt(v)), in the same way     s = mul(x, x)
+         y = y * (1.5 - v / 2 * y * y)      three times
 
-A relative error e of the start becomes 1.5 e²: of the 30 % that a value of one step of 256 has at most, 2 % remain, of 10 %
-0.03 %. In float the steps change nothing.
+One table reads the whole range of v, the other the lowest part of it, so that larger values saturate: the smaller result is the
+right one. A relative error e becomes 1.5 e², as long as y is not too large: of 30 %, as a value of one step has it, 0.1 %
+remain. In float the steps change nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.specs import WHOLE_RANGE_KEY
+from openneutron.executorch.quantize.specs import RANGE_KEY
 
-_STEPS: Final = 2
+RANGES: Final = (1.0, 1 / 32)  # of the largest value; together they tell values apart that differ by 16,000
+_STEPS: Final = 3
 _ROOTS: Final = frozenset({"aten.sqrt.default", "aten.sqrt_.default"})
 _DIVISIONS: Final = frozenset({"aten.div.Tensor", "aten.div_.Tensor"})
 _RECIPROCALS: Final = frozenset({"aten.reciprocal.default", "aten.reciprocal_.default"})
@@ -64,8 +66,10 @@ def _written_out(node: Node) -> Node | None:
 
 def _refined(call: Insert, v: Node) -> Node:
     half = call(_aten.mul.Tensor, v, 0.5)
-    y = call(_aten.rsqrt.default, v)
-    y.meta[WHOLE_RANGE_KEY] = True  # a clipped value would start beyond where the method converges
+    tables = [call(_aten.rsqrt.default, v) for _ in RANGES]
+    for table, part in zip(tables, RANGES, strict=True):
+        table.meta[RANGE_KEY] = part
+    y = call(_aten.minimum.default, *tables)
     for _ in range(_STEPS):
         square = call(_aten.mul.Tensor, call(_aten.mul.Tensor, half, y), y)
         y = call(_aten.mul.Tensor, y, call(_aten.rsub.Scalar, square, 1.5))

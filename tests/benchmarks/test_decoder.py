@@ -1,0 +1,26 @@
+"""The decoder's table: what the page on language models promises about perplexity, graphs and flash."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import decoder
+
+PROMISES = {"default": 1.10, "int16": 1.02, "int4": 1.10}  # of docs/language-models.md
+
+
+def test_every_precision_is_explained() -> None:
+    assert list(decoder.PRECISIONS) == list(decoder.MEANING)
+    assert PROMISES.keys() <= decoder.PRECISIONS.keys()
+
+
+@pytest.mark.full
+def test_perplexity_graphs_and_flash() -> None:
+    headings, *rows = decoder.tables(list(decoder.PRECISIONS), 4)
+    found = {row[0]: dict(zip(headings, row, strict=True)) for row in rows}
+    for name, most in PROMISES.items():
+        assert float(found[name]["x float"]) <= most, found[name]
+    for name in decoder.PRECISIONS:
+        assert (found[name]["graphs"], found[name]["CPU"]) == ("1", "0")
+    flash = {name: int(found[name]["weights"].replace(",", "")) for name in ("int16", "int4")}
+    assert flash["int4"] < flash["int16"]
