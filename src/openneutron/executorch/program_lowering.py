@@ -20,8 +20,13 @@ from openneutron.executorch.edge.delegate import delegate, retrace
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import operator_name, source_line, value_of
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
-from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
+from openneutron.executorch.partition.passes.remove_border_quantize import (
+    Border,
+    encoding_constants,
+    remove_border_quantize,
+)
 from openneutron.executorch.stage_times import Stages
+from openneutron.executorch.upstream.edge_names import add_constant_methods
 from openneutron.executorch.upstream.leave_inductor_out import write_without_inductor
 from openneutron.executorch.upstream.names import SpecViolationError, with_graph
 from openneutron.executorch.upstream.read_delegate_results import read_delegate_results
@@ -89,6 +94,8 @@ def lower_program(
         raise UnsupportedError(
             f"no input or output can be INT8: {borders[0]}", hint="leave INT8 I/O off, or quantize what reads it"
         )
+    if borders:
+        add_constant_methods(edge, encoding_constants(borders))
     with stages("placing leftovers") if engines.cortex_m else nullcontext():
         verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
     check_host_convolutions(edge.exported_program().graph)

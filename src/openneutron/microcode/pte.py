@@ -27,6 +27,9 @@ _EXTENDED_MAGIC: Final = b"eh00"
 _TENSOR: Final = 5  # in the union of values
 _TENSOR_LISTS: Final = (10, 11)  # lists of tensors, and of those that may be absent
 _KERNEL_CALL, _DELEGATE_CALL = 1, 2  # in the union of instructions
+_INTEGER, _DOUBLE = 2, 4  # in the union of values
+_INT64: Final = struct.Struct("<q")
+_FLOAT64: Final = struct.Struct("<d")
 _IN_SEGMENT: Final = 1
 # ExecuTorch's numbers of element types, by the names numpy and LiteRT use.
 DTYPES: Final = {
@@ -176,6 +179,28 @@ def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
         planned_bytes=sum(int(size) for size in plan.values(8, "<i8")),
         direct=direct,
     )
+
+
+def read_constants(pte: bytes, *, where: str) -> dict[str, float | int]:
+    """Read the numbers that methods without inputs and instructions return, by the names of the methods.
+
+    Example:
+        >>> read_constants(Path("int8_io.pte").read_bytes(), where="int8_io.pte")
+        {'forward_input0_scale': 0.0078125, 'forward_input0_zp': 0}
+    """
+    walker, program, _ = _open(pte, where)
+    found: dict[str, float | int] = {}
+    for number, position in enumerate(program.positions(1)):
+        plan = walker.table(position, f"execution plan {number}")
+        results = plan.values(4, "<i4")
+        if plan.values(3, "<i4") or len(results) != 1 or _instructions(walker, plan):
+            continue
+        value = walker.table(_at(plan.positions(2), results[0], plan), "value")
+        held = value.table(1, "number") if value.u8(0) in (_INTEGER, _DOUBLE) else None
+        if held is not None:
+            kind, default = (_INT64, 0) if value.u8(0) == _INTEGER else (_FLOAT64, 0.0)
+            found[plan.text(0)] = held.number(0, kind, default)
+    return found
 
 
 def _open(pte: bytes, where: str) -> tuple[Walker, Table, Table]:

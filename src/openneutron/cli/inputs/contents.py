@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openneutron.cli.inputs.blocks import Blocks, blocks_of_file
-from openneutron.cli.inputs.tensor_info import TensorInfo, tensor_info
+from openneutron.cli.inputs.tensor_info import TensorInfo, describe_encoding, tensor_info
 from openneutron.errors import FormatError
 from openneutron.files import kind_of
 from openneutron.microcode import abi
@@ -16,6 +16,8 @@ from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from openneutron.microcode.pte import PlanTensor
 
 KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "onnx": "ONNX model",
@@ -92,11 +94,11 @@ def contents_of(data: bytes, where: str) -> Contents:
             notes=notes,
         )
     if kind == "pte":
-        from openneutron.microcode.pte import read_plan
+        from openneutron.microcode.pte import read_constants, read_plan
 
-        plan = read_plan(data, where=where)
-        inputs = tuple(_of_plan(f"input_{at}", one) for at, one in enumerate(plan.inputs))
-        outputs = tuple(_of_plan(f"output_{at}", one) for at, one in enumerate(plan.outputs))
+        plan, constants = read_plan(data, where=where), read_constants(data, where=where)
+        inputs = tuple(_of_plan("input", at, one, constants) for at, one in enumerate(plan.inputs))
+        outputs = tuple(_of_plan("output", at, one, constants) for at, one in enumerate(plan.outputs))
         return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
     return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
 
@@ -112,9 +114,11 @@ def _of_onnx(data: bytes, where: str) -> Contents:
     return Contents(where, KINDS["onnx"], len(data), inputs, outputs, found.operators, notes=found.notes)
 
 
-def _of_plan(name: str, tensor: PlanTensor) -> TensorInfo:
+def _of_plan(side: str, at: int, tensor: PlanTensor, constants: Mapping[str, float | int]) -> TensorInfo:
     order = "channels last" if tensor.channels_last else ""
-    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, order=order)
+    scale, zero_point = (constants.get(f"forward_{side}{at}_{key}") for key in ("scale", "zp"))
+    encoding = "" if scale is None or zero_point is None else describe_encoding(scale, int(zero_point))
+    return TensorInfo(f"{side}_{at}", tensor.dtype or "no tensor", tensor.shape, encoding, order)
 
 
 def _graph(blocks: Blocks) -> GraphInfo:

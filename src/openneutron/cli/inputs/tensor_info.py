@@ -18,10 +18,14 @@ class TensorInfo:
     order: str = ""
 
 
+def describe_encoding(scale: float, zero_point: int) -> str:
+    """Return a scale and a zero point in words."""
+    return f"scale {scale:g}, zero point {zero_point}"
+
+
 def tensor_info(tensor: Tensor) -> TensorInfo:
     """A LiteRT tensor as `inspect` shows it."""
     quantization = ""
     if tensor.quantization is not None and len(tensor.quantization.scale) == 1:
-        scale, zero_point = tensor.quantization.scalar
-        quantization = f"scale {scale:g}, zero point {zero_point}"
+        quantization = describe_encoding(*tensor.quantization.scalar)
     return TensorInfo(tensor.name, str(tensor.dtype), tensor.shape, quantization)

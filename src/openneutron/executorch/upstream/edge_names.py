@@ -73,6 +73,11 @@ def replace_program(manager: EdgeProgramManager, method: str, program: ExportedP
     attribute(manager, "_edge_programs", "executorch")[method] = program
 
 
+def add_constant_methods(manager: EdgeProgramManager, constants: Mapping[str, Any]) -> None:
+    """Add methods that return a number each to a program that was lowered already."""
+    manager._config_methods = {**(attribute(manager, "_config_methods", "executorch") or {}), **constants}
+
+
 def pipeline_of(session: Any) -> list[Any]:
     """The stages of an export session in order."""
     return [*attribute(session, "_pipeline_stages", "executorch")]

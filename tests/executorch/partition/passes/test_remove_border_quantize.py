@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from openneutron.cli.inputs.contents import contents_of
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.partition.passes.remove_border_quantize import remove_border_quantize
 from openneutron.executorch.pipeline import Built, build
 from openneutron.executorch.run.runtime import load_program
+from openneutron.microcode.pte import read_constants
 from tests.executorch.ordered import ordered
 
 IMAGE = torch.linspace(-1, 1, 72).reshape(1, 2, 6, 6)
@@ -51,6 +53,14 @@ def test_an_int8_program_stores_what_the_float_program_quantizes(channels_last: 
     (got,) = load_program(int8.pte).run(given.to(torch.int8))
     words = int8.report.notes[1].split()
     out_scale, out_zero = float(words[words.index("scale") + 1]), int(words[-1])
+    told = read_constants(int8.pte, where="int8.pte")
+    assert told == load_program(int8.pte).constants and [*told.values()] == pytest.approx(
+        [scale, zero, out_scale, out_zero], rel=1e-6
+    )
+    shown = contents_of(int8.pte, "int8.pte")
+    assert shown.inputs[0].quantization == f"scale {scale:g}, zero point {zero}"
+    assert shown.outputs[0].quantization == f"scale {out_scale:g}, zero point {out_zero}"
+    assert [*told] == [f"forward_{side}0_{key}" for side in ("input", "output") for key in ("scale", "zp")]
     assert got.dtype == torch.int8
     assert torch.equal(got.to(torch.int32), torch.round(wanted / out_scale).to(torch.int32) + out_zero)
     assert not [v for v in int8.report.nodes if v.code == "border"]

@@ -3,13 +3,17 @@
 Before:  q = quantize(x, s, z); d = delegate(q); y = dequantize(d)
 After:   d = delegate(x), x being INT8; y = d
 
+The scale and zero point that go are written as methods of the program, by the names that ExecuTorch's own passes give them:
+`forward_input0_scale`, `forward_input0_zp`.
+
 An input that something reads in float, or that is quantized in two ways, keeps its type, as does an output that is
 computed in float; the result says which and why.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,7 +28,7 @@ from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, ope
 class Border:
     """One input or output; `reason` says why it stayed as it was, "" when it is stored as INT8 now.
 
-    `node` names the quantize or dequantize that is gone.
+    `node` names the quantize or dequantize that is gone, `place` is "input0" or "output1".
     """
 
     name: str
@@ -32,6 +36,7 @@ class Border:
     zero_point: int = 0
     reason: str = ""
     node: str = ""
+    place: str = ""
 
     def __str__(self) -> str:
         if self.reason:
@@ -43,20 +48,32 @@ def remove_border_quantize(program: ExportedProgram) -> list[Border]:
     """Edit the program in place; returns every input and output, in order."""
     graph = program.graph
     by_name = {node.name: node for node in graph.nodes}
-    found = [_input(by_name[name]) for name in program.graph_signature.user_inputs if name in by_name]
+    names = [name for name in program.graph_signature.user_inputs if name in by_name]
+    found = [replace(_input(by_name[name]), place=f"input{at}") for at, name in enumerate(names)]
     output = graph.output_node()
     results = list(output.args[0])
     for position, spec in enumerate(program.graph_signature.output_specs):
         if spec.kind is not OutputKind.USER_OUTPUT or not isinstance(results[position], Node):
             continue
-        border, source = _output(results[position], f"output {len(found) - _inputs(program)}")
-        found.append(border)
+        number = len(found) - _inputs(program)
+        border, source = _output(results[position], f"output {number}")
+        found.append(replace(border, place=f"output{number}"))
         if source is not None:
             results[position] = source
             spec.arg = TensorArgument(name=source.name)
     output.args = (tuple(results),)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
+    return found
+
+
+def encoding_constants(borders: Sequence[Border]) -> dict[str, float | int]:
+    """Return the scales and zero points of INT8 inputs and outputs by the names of the methods that tell them."""
+    found: dict[str, float | int] = {}
+    for one in borders:
+        if not one.reason:
+            found[f"forward_{one.place}_scale"] = one.scale
+            found[f"forward_{one.place}_zp"] = one.zero_point
     return found
 
 
