@@ -37,7 +37,7 @@ from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
-from openneutron.executorch.quality.goals import Measure, measure_parts
+from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
 from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.accuracy import (
@@ -60,13 +60,15 @@ from openneutron.executorch.upstream.edge_names import forget_same_nodes, info_o
 from openneutron.executorch.upstream.names import forget_fake_calls
 from openneutron.executorch.upstream.switch import notes as upstream_notes
 from openneutron.executorch.upstream.versions import check_executorch
-from openneutron.microcode.payload import FRAME, frame_of_pte
+from openneutron.microcode.decode import header_of
+from openneutron.microcode.payload import FRAME, frame_of_pte, payloads_of_pte
 from openneutron.microcode.selection import is_ours, merge
 from openneutron.options import DEFAULT_TARGET, Options
 from openneutron.program import Program
 from openneutron.report.accuracy import low_outputs
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
+from openneutron.report.text import text_notes
 
 
 @dataclass(frozen=True)
@@ -281,9 +283,10 @@ class _Delivery:
         """Lower a program and measure it; `made` has what its results are compared with."""
         check_program(program, from_module=quantized is not None)
         check_scales(program)
+        found = decoder_constants(program)
         lowered = lower_program(
             program, self.spec, self.stages, int8_io=self.int8_io, engines=self.engines, placement=self.placement,
-            session=session, constants=with_given(decoder_constants(program), self.constants),
+            session=session, constants=with_given(found, self.constants),
         )  # fmt: skip
         compared: tuple[OutputAccuracy, ...] = ()
         warnings: tuple[str, ...] = ()
@@ -322,6 +325,9 @@ class _Delivery:
                 *warnings_of_outputs(compared),
             ),
         )
+        if found:
+            text = text_notes(report, context=found["get_max_seq_len"], cache_bytes=_state_bytes(lowered.pte))
+            report = dataclasses.replace(report, notes=(*text, *report.notes))
         return Built(lowered.pte, report, partitions, quantized, lowered.edge, lowered.borders, lowered.etrecord)
 
     def finish(
@@ -367,7 +373,8 @@ def _improve(
     trials = Trials(made.exported, made.calibration, made.samples, made.wanted, judge, engines.quantizer)
     with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):
         found = improve(
-            built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options), labels=made.labels,
+            built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options),
+            labels=part_labels(built.report.outputs, made.labels, made.wanted[0]),
             wide=_may_be_wide(engines, deliver.spec), free=not decoder_constants(made.exported),
             stage=deliver.stages.progress or (lambda text: None),
         )  # fmt: skip
@@ -378,6 +385,12 @@ def _improve(
         quantization=quantization_file(found.choices, deliver.source) if found.choices != chosen else "",
     )
     return dataclasses.replace(found.built, report=report)
+
+
+def _state_bytes(pte: bytes) -> int:
+    """Return the bytes that the delegates of a program keep between calls."""
+    payloads = [one for one in payloads_of_pte(pte, where="<pte>") if one.converter == "open"]
+    return sum(header_of(one.microcode)["state_bytes"] for one in payloads)
 
 
 def delivered_accuracy(
