@@ -26,7 +26,9 @@ def compile_model(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones; either for ONNX."
+            "-o",
+            "--output",
+            help="File to write: .pte or .bpte (with inputs and outputs) for PyTorch models, .tflite for LiteRT ones; any for ONNX.",
         ),
     ] = None,
     intermediates: Annotated[
