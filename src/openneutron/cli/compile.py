@@ -28,7 +28,7 @@ def compile_model(
         typer.Option(
             "-o",
             "--output",
-            help="File to write: .pte or .bpte (with inputs and outputs) for PyTorch models, .tflite for LiteRT ones; any for ONNX.",
+            help="File to write: .pte, or .bpte with its inputs and outputs, or .tflite for a LiteRT or ONNX model.",
         ),
     ] = None,
     intermediates: Annotated[
