@@ -95,7 +95,9 @@ def compile(
         source, example_inputs, calibration, name = _load_exported(source, trust, example_inputs, calibration, name)
     elif trust:
         raise OptionError("trust is for .pt2 files", hint="leave it out")
-    is_file = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
+    cut, is_file = given.pop("cut_head", False), isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
+    if cut and not is_file:
+        raise OptionError("cut_head is for ONNX and LiteRT files", hint="leave the end out of the module")
     is_onnx = is_file and _is_onnx(source)
     if sizes and not is_onnx:
         raise OptionError("sizes are for ONNX models", hint="other models have fixed shapes")
@@ -105,7 +107,9 @@ def compile(
         names: tuple[str, ...] = ()
         if is_onnx:
             stage("importing the model")
-            source, example_inputs, name, names, notes = _import_onnx(source, sizes, calibration, example_inputs, name)
+            source, example_inputs, name, names, notes = _import_onnx(
+                source, sizes, calibration, example_inputs, name, cut
+            )
         program = _compile_torch(
             source,
             example_inputs,
@@ -126,7 +130,7 @@ def compile(
         raise OptionError(
             "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
         )
-    return _with_notes(_compile_litert(source, name, stage, given, calibration, **quantizing), (), beside)
+    return _with_notes(_compile_litert(source, name, stage, given, calibration, cut=cut, **quantizing), (), beside)
 
 
 def _check_beside(beside: Mapping[str, Any]) -> None:
@@ -182,7 +186,12 @@ def _load_exported(
 
 
 def _import_onnx(
-    source: Any, sizes: Mapping[str, int | Sequence[int]] | None, calibration: Any, example_inputs: Any, name: str
+    source: Any,
+    sizes: Mapping[str, int | Sequence[int]] | None,
+    calibration: Any,
+    example_inputs: Any,
+    name: str,
+    cut: bool,
 ) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...], tuple[str, ...]]:
     """Import an ONNX model: a program or module, example inputs, its name, its inputs' names and notes."""
     with torch_lock(), quiet(), extra("an ONNX model", "onnx"):
@@ -191,7 +200,7 @@ def _import_onnx(
     if example_inputs is not None:
         raise OptionError("example_inputs are for PyTorch models", hint="give sizes; an ONNX model knows its inputs")
     with torch_lock():
-        found = load(source, sizes=sizes, name=name)
+        found = load(source, sizes=sizes, name=name, cut=cut)
     stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
     if found.quantized and calibration is not None:
         raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
@@ -202,7 +211,7 @@ def _import_onnx(
 def _compile_litert(
     source: Any, name: str, stage: Progress, options: dict[str, Any], calibration: Any, *,
     activations: str = Options.activations, quality: str | float = Options.quality,
-    quality_cycles: float = Options.quality_cycles,
+    quality_cycles: float = Options.quality_cycles, cut: bool = False,
 ) -> Program:  # fmt: skip
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, where = bytes(source), name or "<bytes>"
@@ -214,6 +223,9 @@ def _compile_litert(
             "this is a compiled ExecuTorch program already", where=where, hint="compile its source instead"
         )
     made = None
+    notes: tuple[str, ...] = ()
+    if cut:
+        data, notes = _without_head(data, where)
     if calibration is not None:
         from openneutron.report.accuracy import (
             GOAL,
@@ -233,7 +245,6 @@ def _compile_litert(
     stage("compiling")
     settings = Options(source=where, **options)
     result = convert(data if made is None else made.model, settings)
-    notes: tuple[str, ...] = ()
     if made is not None and quality != "plain" and activations == "int8" and settings.converter == "open":
         goal = GOAL if isinstance(quality, str) else quality
         aim = goal + (MARGIN if len(calibration) < MANY_SAMPLES else 0.0)
@@ -244,10 +255,10 @@ def _compile_litert(
                 data, calibration, made, result, goal=aim, most_cycles=quality_cycles, source=where,
                 convert=lambda model: convert(model, settings),
             )  # fmt: skip
-            made, result, notes = better.made, better.result, better.notes
+            made, result, notes = better.made, better.result, (*notes, *better.notes)
             seconds = {**result.report.seconds, "looking for better choices": time.perf_counter() - began}
             result = replace(result, report=replace(result.report, seconds=seconds))
-    report = result.report
+    report = result.report if made is not None else replace(result.report, notes=(*notes, *result.report.notes))
     intermediates: dict[str, bytes | str] = dict(result.intermediates)
     if made is not None:
         report = replace(
@@ -265,6 +276,22 @@ def _compile_litert(
         kernel_selections=result.kernel_selections,
         loader=_litert_runner,
     )
+
+
+def _without_head(data: bytes, where: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return a LiteRT model without what selects boxes, and a note."""
+    from openneutron.litert.passes.cut_head import cut_head
+    from openneutron.litert.read import read_model
+    from openneutron.litert.write import write_model
+    from openneutron.onnx.cut_head import sentence
+
+    model = read_model(data, source=where)
+    names = cut_head(model.main)
+    if not names:
+        raise OptionError(
+            "there is no head to cut: no top-k or non-maximum suppression", where=where, hint="leave it out"
+        )
+    return write_model(model), (sentence(names),)
 
 
 def _as_list(calibration: Any) -> Any:

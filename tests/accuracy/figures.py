@@ -20,6 +20,8 @@ import numpy as np
 APART = 16.0  # ranges further apart than this are parts of their own
 MOST_PARTS = 8  # an axis that falls into more has no structure
 MOST_LONG = 256  # of an axis that is looked at index by index
+SIDE = 8  # a picture's shortest
+SHARES = 1e-3  # how far float sums of probabilities are from 1 at most
 FULL = 120.0  # decibels that stand for "equal"
 
 Outputs = Sequence[Any]  # one sample's
@@ -54,11 +56,14 @@ def parts(wanted: Sequence[Outputs], found: Sequence[Outputs]) -> list[Part]:
 def splits(stacked: Any) -> list[tuple[int, int, int]]:
     """Axis, first and last index of runs of small and of large ranges, of each axis that joins both.
 
-    Small is less than the largest range of the axis by more than `APART`.
+    Small is less than the largest range of the axis by more than `APART`. Sides of pictures are no axes that join anything, and
+    probabilities that add up to 1 are near 0 for classes that no sample has.
     """
     made = []
     for axis in sorted({2, stacked.ndim - 1} if stacked.ndim > 2 else {stacked.ndim - 1}):
         if axis == 0 or not 2 <= stacked.shape[axis] <= MOST_LONG:
+            continue
+        if _is_side(stacked.shape[1:], axis - 1) or np.abs(stacked.sum(axis=axis) - 1).max() < SHARES:
             continue
         ranges = np.abs(stacked).max(axis=tuple(at for at in range(stacked.ndim) if at != axis))
         small = ranges * APART < ranges.max()
@@ -66,6 +71,12 @@ def splits(stacked: Any) -> list[tuple[int, int, int]]:
         if 2 <= len(starts) <= MOST_PARTS:
             made += [(axis, first, last - 1) for first, last in zip(starts, [*starts[1:], len(ranges)], strict=True)]
     return made
+
+
+def _is_side(shape: Sequence[int], axis: int) -> bool:
+    """Whether an axis is the height or width of a picture: one of the two longest of at least three, both long."""
+    longest = sorted(shape)[-2:]
+    return len(shape) > 3 and longest[0] >= SIDE and shape[axis] >= longest[0]
 
 
 def decibels(wanted: Any, found: Any) -> float:

@@ -31,10 +31,10 @@ class Variant:
 
     def options(self, kind: str) -> dict[str, Any]:
         """Those for this kind of model, as far as this version has them."""
-        from openneutron.options import LITERT, SCHEMA, TORCH
+        from openneutron.options import SCHEMA
 
-        front, given = (LITERT, self.litert) if kind == "tflite" else (TORCH, self.torch)
-        return {name: value for name, value in given.items() if name in SCHEMA and front in SCHEMA[name].fronts}
+        given = self.litert if kind == "tflite" else self.torch
+        return {name: value for name, value in given.items() if name in SCHEMA}
 
 
 # "plain" is what a compile without options was before it looked for quality: one weight scale per tensor, no methods.

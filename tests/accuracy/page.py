@@ -23,7 +23,8 @@ _INTRODUCTION = (
     "accuracy (*plain*). Other samples are compared with float: onnxruntime, LiteRT or PyTorch."
 )
 _COLUMNS = (
-    "*dB*: each output and, where an axis of it joins ranges that are more than 16 times apart, the worst part of it. "
+    "*dB*: each output and, where an axis of it joins ranges that are more than 16 times apart, the worst part of it; columns "
+    "of pictures and classes of probabilities are no such parts. "
     "*Task*: float's figure and INT8's; of networks without labels how much is the same as in float. *Cycles*: of the NPU, "
     "estimated; *x plain* is default's share of plain's. *Time*: of the compile, default over plain, where they differ. "
     "*Silent*: parts below 20 dB that no warning announces."

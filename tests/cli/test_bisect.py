@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from openneutron.cli.bisect import proposal
-from openneutron.executorch.analyze.bisect import Bisection, Fix
+from openneutron.executorch.analyze.bisect import Bisection, Fix, Price
 from openneutron.executorch.quality.goals import Measure
 
 MODEL = """
@@ -59,6 +60,20 @@ def fix(how: str, sqnr: float) -> Fix:
 def test_a_change_is_proposed(fixes: list[tuple[str, float]], sentence: str) -> None:
     made = Bisection(Measure(120.0, 0.95), Measure(30.0, 0.8), (), tuple(fix(*one) for one in fixes))
     assert re.search(sentence, proposal(made))
+
+
+def test_the_cheapest_change_comes_first() -> None:
+    def priced(how: str, sqnr: float, cycles: int) -> Fix:
+        return replace(fix(how, sqnr), price=Price(cycles, 100, 100))
+
+    fixes = (
+        priced("activations='int16'", 60.0, 1910),
+        priced("precision={'head': 'int16'}", 18.0, 1010),
+        priced("precision={'head': 'int16', 'stem': 'int16'}", 26.0, 1100),
+    )
+    made = Bisection(Measure(120.0), Measure(15.0), (), fixes, Price(1000, 100, 100))
+    said = proposal(made)
+    assert said.index("x 1.01") < said.index("x 1.10") and "x 1.91" not in said
 
 
 def test_what_cannot_be_bisected_is_refused(refused, folder: Path) -> None:

@@ -44,8 +44,8 @@ def made(tools: None, small: OpenModel, source: Pair, tmp_path_factory: pytest.T
 
 
 def build(folder: Path, name: str, *options: str) -> Path:
-    command(["cmake", "-B", name, "-G", "Ninja", f"-DZephyr_DIR={STANDIN}", *options], folder)
-    command(["cmake", "--build", name], folder)
+    command(["cmake", "-B", name, f"-DZephyr_DIR={STANDIN}", *options], folder)
+    command(["cmake", "--build", name, "-j", "2"], folder)
     return folder / name / "app"
 
 

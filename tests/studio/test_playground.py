@@ -98,7 +98,7 @@ def test_node_compiles_and_runs_to_the_same_bytes(bundle: Path, tmp_path: Path) 
     wanted = {}
     for name, model in models.items():
         (tmp_path / f"{name}.tflite").write_bytes(model)
-        for chip in targets.names():
+        for chip in targets.geometries():
             program = on.compile(model, target=chip, name=f"{name}.tflite")
             digests, cycles = [hashlib.sha256(program.tflite).hexdigest()], 0
             if all(operator.converted for operator in program.report.operators):
@@ -112,7 +112,7 @@ def test_node_compiles_and_runs_to_the_same_bytes(bundle: Path, tmp_path: Path) 
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js")
-    command = [node, str(COMPARE), str(bundle), str(tmp_path), *targets.names()]
+    command = [node, str(COMPARE), str(bundle), str(tmp_path), *targets.geometries()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == wanted

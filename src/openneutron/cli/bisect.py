@@ -10,6 +10,7 @@ from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names
 from openneutron.options import DEFAULT_TARGET
+from openneutron.report.accuracy import GOAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quality.goals import Measure
 
 
+_WORTH = 1.0  # decibels that a change to 16 bits must gain to be proposed beside a dearer one
 _NEARLY = 3.0  # decibels: half of the noise power
 
 
@@ -175,7 +177,7 @@ def _print(found: Bisection, top: int) -> None:
 
 
 def proposal(found: Bisection) -> str:
-    """The change to make, in one sentence: in 8 bits, in 16 bits, and the best that leaves a layer to the CPU."""
+    """The changes to make, in one sentence, the cheapest first: in 8 bits, in 16 bits, one that leaves a layer to the CPU."""
     # A tenth of a decibel is within what another choice of samples would change.
     gains = [(fix, fix.measure.sqnr - found.quantized.sqnr) for fix in found.fixes]
     useful = [(fix, gain) for fix, gain in gains if gain >= 0.1]
@@ -184,12 +186,22 @@ def proposal(found: Bisection) -> str:
     on_cpu = next((one for one in useful if one[0].how.startswith("exclude")), None)
     wide = [one for one in useful if one[0].how.startswith(("precision", "activations"))]
     in_8 = next((one for one in useful if one is not on_cpu and one not in wide), None)
-    # A few layers in 16 bits are worth more than all of them, unless much is left to gain.
-    few = next((one for one in wide if one[0].how.startswith("precision") and one[1] >= wide[0][1] - _NEARLY), None)
-    said = [_said(found, *one) for one in (in_8, few or (wide[0] if wide else None)) if one is not None]
+    chosen = [one for one in (in_8, *_cheapest(wide)) if one is not None]
+    said = [_said(found, *one) for one in chosen]
     if on_cpu is not None and (not said or on_cpu == useful[0]):
         said.append(f"{_said(found, *on_cpu)}, that layer then {'running' if said else 'runs'} on the CPU")
     return f"Propose: {'; or '.join(said)}"
+
+
+def _cheapest(wide: list[tuple[Fix, float]]) -> list[tuple[Fix, float]]:
+    """Return the cheapest change to 16 bits that is worth it, and the cheapest one that is enough, if that is another."""
+    by_price = sorted(
+        wide, key=lambda one: (one[0].price.cycles if one[0].price else 0, one[0].how.startswith("activations"))
+    )
+    most = max((gain for _, gain in wide), default=0.0)
+    enough = next((one for one in by_price if one[0].measure.sqnr >= GOAL or one[1] >= most - _NEARLY), None)
+    worth = next((one for one in by_price if one[1] >= _WORTH), None)
+    return [one for one in dict.fromkeys((worth, enough)) if one is not None]
 
 
 def _said(found: Bisection, fix: Fix, gain: float) -> str:

@@ -269,6 +269,8 @@ class Stock:
     `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU, `cpu` how
     long each takes there. `sdk` is the version of NXP's converter whose rules these are, `kernel_bytes` are kernels in the file
     (on chips whose NPU has its own controller).
+    `planned_bytes` is ExecuTorch's planned memory and `method_bytes` what its method allocator holds, were the same operators
+    delegated in an ExecuTorch program.
     """
 
     sdk: str = ""
@@ -278,6 +280,8 @@ class Stock:
     kernel_calls: int = 0
     scratch_bytes: int = 0
     arena_bytes: int = 0
+    planned_bytes: int = 0
+    method_bytes: int = 0
     prefetch_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0

@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 _MAX_SUM_ERROR: Final = 1e-3  # difference from 1; float rounding over a thousand classes stays far below
 
 _APART: Final = 16.0  # times; one INT8 scale leaves a smaller range less than four bits
+_SIGNAL: Final = 3  # dimensions of channels over time, or of values of many boxes, in either order
 _MAP_SIDE: Final = 8  # shorter sides are rather channels
 
 
@@ -77,7 +78,7 @@ def _compare_values(name: str, wanted: Array, found: Array, labels: Array | None
     values = wanted[np.broadcast_to(part.where, wanted.shape)]
     return OutputAccuracy(
         name, sqnr, part=part.name, part_sqnr=figure, part_low=float(values.min()), part_high=float(values.max()),
-        step=_step(found), separate=joined or (not _is_map(wanted) and _is_small(values, wanted)),
+        step=_step(found), separate=joined or (_has_meaning(wanted, part.name) and _is_small(values, wanted)),
     )  # fmt: skip
 
 
@@ -124,10 +125,14 @@ def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part
     return None if worst is None else (*worst, True)
 
 
-def _is_map(wanted: Array) -> bool:
-    """Return whether samples are pictures: their columns and rows have no meaning of their own."""
-    sides = sorted(wanted.shape[1:])[-2:]
-    return len(sides) == 2 and min(sides) >= _MAP_SIDE
+def _has_meaning(wanted: Array, part: str) -> bool:
+    """Return whether a channel or column means something of its own: it is no row or column of a picture, or of many boxes."""
+    shape = wanted.shape[1:]
+    sides = sorted(shape)[-2:]
+    if len(sides) < 2 or sides[0] < _MAP_SIDE:
+        return True
+    length = shape[1] if part.startswith("channel") else shape[-1]
+    return length <= sides[0] < sides[1] if len(shape) == _SIGNAL else length < sides[0]
 
 
 def _is_small(values: Array, wanted: Array) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from openneutron.compiler.back.verify_schedule import verify
+from openneutron.compiler.back.verify_schedule import are_interleaved, verify
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import Call, Dma, Loop, TaskList, Wait
 from openneutron.compiler.plan import segments
@@ -51,6 +51,18 @@ def test_the_unbroken_schedules_pass() -> None:
     graph = _graph()
     for tasks in (_cascade(graph), _whole(graph), _whole(graph, fetch=True)):
         verify(graph, tasks, TARGET)
+
+
+def test_channels_of_the_same_pixels_share_no_byte() -> None:
+    graph = _graph()
+    operand = next(one for one in _calls(_cascade(graph))[0].operands if one is not None)
+    one = operand._replace(offset=809, pitch=2472, plane=425184, pixel=8, channels=1)
+    for offset, apart in ((7, True), (9, False), (808, True), (2472 + 7, True), (1, False)):
+        assert are_interleaved(one, one._replace(offset=offset)) is apart, offset
+    wide = one._replace(offset=6, channels=3)  # the last of them lies in the next pixel
+    assert not are_interleaved(one._replace(offset=0), wide)
+    assert not are_interleaved(one, one._replace(offset=7, pitch=2473))
+    assert not are_interleaved(one, one._replace(offset=7, pixel=4))
 
 
 def test_ring_short_of_one_row_is_refused() -> None:

@@ -61,7 +61,7 @@ def test_makers_and_readers() -> None:
 def test_operators_that_move_data_are_one_tensor_with_their_input() -> None:
     samples = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(at)),) for at in range(4)]
     tensors = find_tensors(made(Moves(), samples).quantize(Choices()))
-    assert [names(one)[0] for one in tensors] == [[], ["conv2d", "mul"]], [names(one)[1] for one in tensors]
+    assert [names(one)[0] for one in tensors] == [[], ["cat", "conv2d", "mul"]], [names(one)[1] for one in tensors]
 
 
 def test_the_noise_of_all_is_about_the_sum() -> None:

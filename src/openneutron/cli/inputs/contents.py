@@ -16,7 +16,7 @@ from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from openneutron.microcode.pte import PlanTensor
 
@@ -58,6 +58,7 @@ class Contents:
     delegates: dict[str, int] = field(default_factory=dict)
     graphs: tuple[GraphInfo, ...] = ()
     notes: tuple[str, ...] = ()
+    constants: dict[str, list[float | int | bool]] = field(default_factory=dict)  # of methods that give them
 
 
 def contents_of(data: bytes, where: str) -> Contents:
@@ -95,12 +96,16 @@ def contents_of(data: bytes, where: str) -> Contents:
         )
     if kind == "pte":
         from openneutron.microcode.pte import read_plan
+        from openneutron.microcode.pte_constants import read_constants
 
-        plan = read_plan(data, where=where)
-        scales = border_scales(data, where)
-        inputs = tuple(_of_plan(f"input_{at}", one, scales) for at, one in enumerate(plan.inputs))
-        outputs = tuple(_of_plan(f"output_{at}", one, scales) for at, one in enumerate(plan.outputs))
-        return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
+        plan, constants = read_plan(data, where=where), read_constants(data, where=where)
+        inputs, outputs = (
+            tuple(_of_plan(f"{end}_{at}", one, _encoding(constants, end, at)) for at, one in enumerate(ends))
+            for end, ends in (("input", plan.inputs), ("output", plan.outputs))
+        )
+        return Contents(
+            where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes, constants
+        )
     return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
 
 
@@ -115,40 +120,17 @@ def _of_onnx(data: bytes, where: str) -> Contents:
     return Contents(where, KINDS["onnx"], len(data), inputs, outputs, found.operators, notes=found.notes)
 
 
-def _of_plan(name: str, tensor: PlanTensor, scales: Mapping[str, str]) -> TensorInfo:
+def _of_plan(name: str, tensor: PlanTensor, encoding: str) -> TensorInfo:
     order = "channels last" if tensor.channels_last else ""
-    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, scales.get(name, ""), order)
+    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, quantization=encoding, order=order)
 
 
-def border_scales(pte: bytes, where: str) -> dict[str, str]:
-    """Return the quantization of a program's inputs and outputs that a delegate of ours reads or writes itself, by name.
-
-    Example:
-        >>> border_scales(data, "int8.pte")["input_0"]
-        'scale 0.0039, zero point -128'
-    """
-    from openneutron.microcode.payload import BACKEND_ID, parse_payload
-    from openneutron.microcode.pte import read_calls, read_plan
-
-    payloads = read_plan(pte, where=where).payloads
-    ours = [number for number, (name, _) in enumerate(payloads) if name == BACKEND_ID]
-    blocks = dict(zip(ours, blocks_of_file(pte, where), strict=True))
-    plan = read_calls(pte, where=where)
-    known: dict[int, str] = {}  # value → its quantization
-    for call in plan.calls:
-        if call.delegate not in blocks or blocks[call.delegate].container.made_by != "open":
-            continue
-        payload = parse_payload(payloads[call.delegate][1], where=where)
-        for row in blocks[call.delegate].program().tensors:
-            places = payload.output_map if row.is_output else payload.input_map
-            first = payload.n_input_args if row.is_output else 0
-            place = first + places[row.index] if row.index < len(places) else len(call.values)
-            if row.scale and place < len(call.values):
-                known.setdefault(call.values[place], f"scale {row.scale:g}, zero point {row.zero_point}")
-    ends = [(f"input_{at}", value) for at, value in enumerate(plan.inputs)]
-    ends += [(f"output_{at}", value) for at, value in enumerate(plan.outputs)]
-    integers = {value for _, value in ends if plan.values[value].tensor.dtype.startswith(("int", "uint"))}
-    return {name: known[value] for name, value in ends if value in known and value in integers}
+def _encoding(constants: Mapping[str, Sequence[float]], end: str, at: int) -> str:
+    """Return scale and zero point of an INT8 input or output, which its program gives in constant methods."""
+    scales, zero_points = (constants.get(f"get_{end}_{what}", ()) for what in ("scales", "zero_points"))
+    if at >= min(len(scales), len(zero_points)) or not scales[at]:
+        return ""
+    return f"scale {scales[at]:.9g}, zero point {zero_points[at]:g}"
 
 
 def _graph(blocks: Blocks) -> GraphInfo:

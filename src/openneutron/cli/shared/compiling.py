@@ -62,6 +62,8 @@ def run_compile(request: Request) -> bool:
         if not r.force and not (path is output and r.output is None):  # the default name is ours alone
             check_replaceable(path)
     given = {name: value for name, value in r.options.items() if name != "trust"}
+    if found.kind == "onnx" and given.pop("cut_head", False):
+        found = replace(found, cut=True)
     options = dict(given)
     options["dump_intermediates"] = r.intermediates is not None or r.report is not None
     if r.certificate is not None:

@@ -55,7 +55,18 @@ class _Access(NamedTuple):
 
 def _meet(one: _Access, other: _Access) -> bool:
     (low, high), (start, end) = one.reach, other.reach
-    return one.buffer.region is other.buffer.region and low < end and start < high
+    near = one.buffer.region is other.buffer.region and low < end and start < high
+    return near and not are_interleaved(one.operand, other.operand)
+
+
+def are_interleaved(one: Operand, other: Operand) -> bool:
+    """Return whether two operands are different channels of the same pixels of a buffer, and so share no byte."""
+    same = one.buffer == other.buffer and one.pixel == other.pixel
+    if not same or any(distance % one.pixel for distance in (one.pitch, one.plane, other.pitch, other.plane)):
+        return False
+    size, behind = (each.channels * ITEM_BYTES[each.dtype] for each in (one, other))
+    apart = (other.offset - one.offset) % one.pixel
+    return size <= apart and apart + behind <= one.pixel
 
 
 @dataclass

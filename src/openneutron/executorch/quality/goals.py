@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +21,7 @@ from openneutron.report.accuracy import lowest_sqnr
 from openneutron.report.model import OutputAccuracy
 
 MIN_BETTER_DB: Final = 0.05  # a smaller gain is within what other samples would change
+_PLACE: Final = re.compile(r"(?P<axis>channel|column)s? (?P<first>\d+)(\.\.(?P<last>\d+))?")
 KEPT: Final = 0.99  # share of a metric that must survive quantization
 
 
@@ -103,6 +105,30 @@ def summarize(outputs: Sequence[OutputAccuracy], metric: str, decibels: float) -
         return Measure(lowest)
     kept = [one.kept if one.kept >= 0 else min(1.0, max(0.0, lowest_sqnr([one]) / decibels)) for one in outputs]
     return Measure(lowest, min(kept, default=1.0))
+
+
+def part_labels(
+    outputs: Sequence[OutputAccuracy], labels: Sequence[torch.Tensor | None], result: Any
+) -> list[torch.Tensor | None]:
+    """Return the labels of the pieces of outputs, and for a separate channel or column labels that set it apart.
+
+    Example:
+        >>> part_labels(report.outputs, labels, model(image))
+    """
+    values = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+    known = labels if len(labels) == len(values) else [None] * len(values)
+    found: list[torch.Tensor | None] = []
+    for one, value, pieces in zip(outputs, values, known, strict=True):
+        place = _PLACE.fullmatch(one.part) if one.separate and pieces is None else None
+        if place is None:
+            found.append(pieces)
+            continue
+        axis = 1 if place["axis"] == "channel" else value.dim() - 1
+        apart = torch.zeros(value.shape, dtype=torch.int32)
+        first, last = int(place["first"]), int(place["last"] or place["first"])
+        apart.narrow(axis, first, last - first + 1).fill_(1)
+        found.append(apart)
+    return found
 
 
 def first_output(result: Any) -> torch.Tensor:

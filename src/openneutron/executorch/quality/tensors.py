@@ -11,7 +11,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ def find_tensors(module: GraphModule) -> list[QuantizedTensor]:
     """Return the INT8 activations of a converted module, in the order of the graph."""
     groups: dict[Node, QuantizedTensor] = {}
     for node in module.graph.nodes:
-        if not _is_narrow_activation(node):
+        if not _is_narrow_activation(node, groups):
             continue
         origin: Node = node.args[0]
         sources = [one.args[0] for one in origin.all_input_nodes if is_dequantize(one)] if _moves_data(origin) else []
@@ -73,21 +73,23 @@ def find_tensors(module: GraphModule) -> list[QuantizedTensor]:
             group = _join(groups, group, groups[other])
         groups[node] = group
         group.quantizes.add(node)
-        if not same and origin.op == "call_function":
-            group.makers.add(_head(origin))
+        if len(sources) > 1 or (not same and origin.op == "call_function" and not is_dequantize(origin)):
+            group.makers.add(_head(origin))  # a join has 16 bits only if it is told so: its parts may have either
         group.fixed |= origin.op == "get_attr"
     for group in dict.fromkeys(groups.values()):
         group.readers = set(_readers(group))
     return list(dict.fromkeys(groups.values()))
 
 
-def _is_narrow_activation(node: Node) -> bool:
-    """Return whether a node quantizes an activation to INT8; what is dequantized before is only given another scale."""
+def _is_narrow_activation(node: Node, groups: Mapping[Node, QuantizedTensor]) -> bool:
+    """Return whether a node quantizes an activation to INT8, or gives one another scale."""
     if not is_quantize(node) or node.args[-1] is not torch.int8:
         return False
     origin = node.args[0]
-    if not isinstance(origin, Node) or is_dequantize(origin):
+    if not isinstance(origin, Node):
         return False
+    if is_dequantize(origin):
+        return origin.args[0] in groups
     return origin.op in ("call_function", "placeholder") or (origin.op == "get_attr" and is_changed(origin))
 
 

@@ -74,6 +74,28 @@ def test_a_join_inside_the_network_takes_16_bits(mixed: tuple[Program, Tensor, t
     assert mixed[0].report.outputs[4].sqnr > 40
 
 
+class Scaled(nn.Module):
+    """Boxes and scores told apart by the factors of a constant alone."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Conv2d(3, 8, 3)
+        self.register_buffer("by", torch.tensor([factor] * 4 + [1.0] * 4)[:, None, None])
+
+    def forward(self, image: Tensor) -> Tensor:
+        return self.layer(image).sigmoid() * self.by
+
+
+def test_a_product_whose_small_factors_8_bits_make_zero_takes_16() -> None:
+    images = torch.randn(8, 1, 3, 8, 8)
+    samples = [(one,) for one in images]
+    report = openneutron.compile(Scaled(640.0).eval(), samples[0], calibration=samples, quality="plain").report
+    (output,) = report.outputs
+    assert output.part_sqnr is not None and output.part_sqnr > 25 and not report.warnings
+    assert all(one.delegated for one in report.nodes if one.code != "border")
+
+
 def test_parts_of_like_ranges_stay_joined() -> None:
     program = compiled(8.0)[0]
     assert all(one.delegated for one in program.verdicts if one.operator == "aten.cat.default")

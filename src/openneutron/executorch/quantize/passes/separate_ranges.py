@@ -5,7 +5,8 @@ At the end of a network, where only data moves behind the join, the parts are de
 Before:  y = cat([boxes, scores], 1).permute(0, 2, 1)             boxes in 0..640, scores in 0..1
 After:   y = cat([boxes.permute(0, 2, 1), scores.permute(0, 2, 1)], 2), and the cat is computed in float
 
-In the middle of a network the join, and the layers that read it, compute with 16-bit activations, where they can.
+In the middle of a network the join, and the layers that read it, compute with 16-bit activations, where they can. So does a
+product with a constant whose factors differ so much that 8 bits would make the smaller ones zero: strides of 640 and 1.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from openneutron.executorch.upstream.names import is_erased
 
 # A part with a sixteenth of the range keeps 4 of 8 bits: 16 levels, below which scores no longer have an order.
 MIXED: Final = 16.0
+_LOST: Final = 254.0  # times a factor, of which 127 steps make zero
+_PRODUCTS: Final = frozenset({"aten.mul.Tensor", "aten.mul_.Tensor"})
 _JOINS: Final = frozenset({
     "aten.cat.default", "aten.concat.default", "aten.concatenate.default", "aten.stack.default",
 })  # fmt: skip
@@ -69,7 +72,21 @@ def separate_ranges(model: GraphModule) -> int:
     for join in [one for one in floating if operator_name(one) in _JOINS]:
         if not is_erased(join):
             _sink(model, join)
-    return len(mixed)
+    return len(mixed) + _widen_products(model)
+
+
+def _widen_products(model: GraphModule) -> int:
+    """Mark products with a constant of very different factors for 16-bit activations; returns how many there are."""
+    count = 0
+    for node in model.graph.nodes:
+        if operator_name(node) not in _PRODUCTS or why_float(node) is not None:
+            continue
+        data = [tensor_of(model, one) for one in node.all_input_nodes]
+        sizes = [one.abs()[one != 0] for one in data if one is not None and one.is_floating_point()]
+        if any(one.numel() and _LOST * float(one.min()) < float(one.max()) < math.inf for one in sizes):
+            node.meta[_WIDE] = True
+            count += 1
+    return count
 
 
 def describe_mixed(model: GraphModule) -> list[str]:

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import torch
+
+from openneutron.executorch.deliver.border_facts import border_constants, quantized_inputs
+from openneutron.executorch.partition.passes.remove_border_quantize import Border
+
+BORDERS = [Border("input a", 0.5, 3), Border("input b", reason="it is an index"), Border("output 0", 0.25, -1)]
+
+
+def test_every_end_has_an_entry_and_those_that_keep_their_type_have_scale_zero() -> None:
+    assert border_constants(BORDERS, 2) == {
+        "get_input_scales": [0.5, 0.0],
+        "get_input_zero_points": [3, 0],
+        "get_output_scales": [0.25],
+        "get_output_zero_points": [-1],
+    }
+    assert border_constants([], 0) == border_constants([BORDERS[1]], 1) == {}
+
+
+def test_inputs_are_rounded_and_clamped_as_the_quantize_that_is_gone() -> None:
+    index = torch.tensor([1])
+    first, second = quantized_inputs(BORDERS, (torch.tensor([0.0, 1.3, -1000.0, 1000.0]), index))
+    assert first.tolist() == [3, 6, -128, 127] and first.dtype is torch.int8
+    assert second is index
+    assert quantized_inputs([], (index,)) == (index,)
