@@ -1,7 +1,7 @@
 """Reads the constant methods of an ExecuTorch program: numbers that it gives without running anything, without torch.
 
 Example:
-    >>> read_constants(Path("model.pte").read_bytes(), where="model.pte")["get_input_scales"]
+    >>> read_constants(Path("model.pte").read_bytes(), where="model.pte")["forward_input0_scale"]
     [0.0078125]
 """
 

@@ -8,12 +8,12 @@ from openneutron.executorch.partition.passes.remove_border_quantize import Borde
 BORDERS = [Border("input a", 0.5, 3), Border("input b", reason="it is an index"), Border("output 0", 0.25, -1)]
 
 
-def test_every_end_has_an_entry_and_those_that_keep_their_type_have_scale_zero() -> None:
+def test_every_int8_end_has_two_methods_and_those_that_keep_their_type_have_none() -> None:
     assert border_constants(BORDERS, 2) == {
-        "get_input_scales": [0.5, 0.0],
-        "get_input_zero_points": [3, 0],
-        "get_output_scales": [0.25],
-        "get_output_zero_points": [-1],
+        "forward_input0_scale": 0.5,
+        "forward_input0_zp": 3,
+        "forward_output0_scale": 0.25,
+        "forward_output0_zp": -1,
     }
     assert border_constants([], 0) == border_constants([BORDERS[1]], 1) == {}
 

@@ -74,6 +74,12 @@ def test_other_samples_can_be_bundled_and_a_pte_has_none(plain: Program, tmp_pat
         openneutron.compile(tiny.convnet()).save(tmp_path / "net.bpte")
 
 
+def test_the_command_writes_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compile", "autoencoder", "-o", str(tmp_path / "model.bpte"), "--quality", "plain"]) == 0
+    assert (tmp_path / "model.bpte").read_bytes()[4:8] == b"BP08"
+    assert "model.bpte" in capsys.readouterr().out
+
+
 def test_the_record_of_a_program_is_read_by_executorch(plain: Program, tmp_path: Path) -> None:
     from executorch.devtools import parse_etrecord
 
@@ -87,10 +93,10 @@ def test_the_record_of_a_program_is_read_by_executorch(plain: Program, tmp_path:
 def test_scales_of_int8_ends_are_constant_methods(int8: Program, plain: Program) -> None:
     constants = read_constants(int8.pte, where="<pte>")
     assert read_constants(plain.pte, where="<pte>") == {}
-    (scale,), (zero,) = constants["get_input_scales"], constants["get_input_zero_points"]
+    (scale,), (zero,) = constants["forward_input0_scale"], constants["forward_input0_zp"]
     floats = (int8.example_inputs[0].float() - zero) * scale
     assert (floats - IMAGE).abs().max() <= scale / 2 + 1e-6
-    ((out_scale,), (out_zero,)) = constants["get_output_scales"], constants["get_output_zero_points"]
+    (out_scale,), (out_zero,) = constants["forward_output0_scale"], constants["forward_output0_zp"]
     (found,), (wanted,) = int8.run(*int8.example_inputs), plain.run(IMAGE)
     assert ((found.float() - out_zero) * out_scale - wanted).abs().max() <= 2 * out_scale
 
@@ -103,4 +109,4 @@ def test_inspect_shows_them(int8: Program, tmp_path: Path, capsys: pytest.Captur
     assert found["inputs"][0]["quantization"].startswith("scale ")
     assert run(["inspect", str(tmp_path / "net.pte")]) == 0
     text = capsys.readouterr().out
-    assert "get_input_scales: " in text and "zero point" in text
+    assert "forward_input0_scale: " in text and "zero point" in text

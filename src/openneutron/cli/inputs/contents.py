@@ -127,10 +127,8 @@ def _of_plan(name: str, tensor: PlanTensor, encoding: str) -> TensorInfo:
 
 def _encoding(constants: Mapping[str, Sequence[float]], end: str, at: int) -> str:
     """Return scale and zero point of an INT8 input or output, which its program gives in constant methods."""
-    scales, zero_points = (constants.get(f"get_{end}_{what}", ()) for what in ("scales", "zero_points"))
-    if at >= min(len(scales), len(zero_points)) or not scales[at]:
-        return ""
-    return f"scale {scales[at]:.9g}, zero point {zero_points[at]:g}"
+    scale, zero_point = (constants.get(f"forward_{end}{at}_{what}", ()) for what in ("scale", "zp"))
+    return f"scale {scale[0]:.9g}, zero point {zero_point[0]:g}" if scale and zero_point else ""
 
 
 def _graph(blocks: Blocks) -> GraphInfo:

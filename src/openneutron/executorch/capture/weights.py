@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import torch
 from torch import nn
@@ -122,7 +122,7 @@ def _entry(entry: Any, where: str) -> tuple[torch.dtype, list[int], int, int]:
     return _TYPES[kind], shape, begin, end
 
 
-def _are_sizes(value: Any) -> bool:
+def _are_sizes(value: Any) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(one) is int and 0 <= one < 1 << 63 for one in value)
 
 

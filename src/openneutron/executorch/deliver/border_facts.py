@@ -1,8 +1,8 @@
 """Scale and zero point of a program's INT8 inputs and outputs: as constant methods, and for its example inputs.
 
 Example:
-    >>> border_constants(borders, inputs=1)["get_input_scales"]
-    [0.0078125]
+    >>> border_constants(borders, inputs=1)["forward_input0_scale"]
+    0.0078125
 """
 
 from __future__ import annotations
@@ -14,23 +14,19 @@ import torch
 
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 
-SCALES: Final = ("get_input_scales", "get_output_scales")
-ZERO_POINTS: Final = ("get_input_zero_points", "get_output_zero_points")
-NOT_QUANTIZED: Final = 0.0  # the scale of an end that keeps its type
+# The names that ExecuTorch's own pass for quantized inputs and outputs gives them.
+SCALE: Final = "forward_{end}{at}_scale"
+ZERO_POINT: Final = "forward_{end}{at}_zp"
 
 
-def border_constants(borders: Sequence[Border], inputs: int) -> dict[str, Any]:
-    """Return the constant methods of a program whose first `inputs` borders are its inputs; {} if it has no INT8 ends.
-
-    Each has one entry per input or output; an end that keeps its type has scale 0.
-    """
-    found: dict[str, Any] = {}
-    if all(border.reason for border in borders):
-        return found
-    for at, ends in enumerate((borders[:inputs], borders[inputs:])):
-        if ends:
-            found[SCALES[at]] = [NOT_QUANTIZED if one.reason else one.scale for one in ends]
-            found[ZERO_POINTS[at]] = [0 if one.reason else one.zero_point for one in ends]
+def border_constants(borders: Sequence[Border], inputs: int) -> dict[str, float | int]:
+    """Return the constant methods of a program whose first `inputs` borders are its inputs: two for each INT8 end."""
+    found: dict[str, float | int] = {}
+    for end, ends in (("input", borders[:inputs]), ("output", borders[inputs:])):
+        for at, border in enumerate(ends):
+            if not border.reason:
+                found[SCALE.format(end=end, at=at)] = border.scale
+                found[ZERO_POINT.format(end=end, at=at)] = border.zero_point
     return found
 
 
