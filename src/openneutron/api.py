@@ -5,36 +5,27 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openneutron.convert import convert
+from openneutron.compile_litert import QUANTIZING, Choices, compile_litert
 from openneutron.errors import OptionError, not_a_model
 from openneutron.executorch.torch_lock import torch_lock
 from openneutron.extras import extra
-from openneutron.files import kind_of, read_file
+from openneutron.files import kind_of
 from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, check_options, refuse_inapplicable
 from openneutron.program import Program
 from openneutron.terminal.quiet import quiet, without_torch_internals
 
 if TYPE_CHECKING:
-    from openneutron.run.samples import Runner
     from openneutron.sandbox.supervisor import Limits
 
 __all__ = ["Program", "compile"]
 
-# Options about quantization that float LiteRT files take beside calibration data.
-_QUANTIZING = ("activations", "quality", "quality_cycles")
 Progress = Callable[[str], None]
-
-# What to try where a float LiteRT file loses accuracy; LiteRT's quantizer has nothing else.
-_MORE = "give more calibration samples that look like real ones"
-_HELPS = {"int8": f"{_MORE}, or try --activations int16", "int16": _MORE}
-
 
 # What is said of a program after it is compiled, and changes nothing of it.
 _BESIDE = ("flash_bytes", "duty", "battery")
@@ -122,7 +113,7 @@ def compile(
             **given,
         )
         return _with_notes(program, notes, beside)
-    quantizing = {} if calibration is None else {name: given.pop(name) for name in _QUANTIZING if name in given}
+    quantizing = {} if calibration is None else {name: given.pop(name) for name in QUANTIZING if name in given}
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
@@ -130,7 +121,8 @@ def compile(
         raise OptionError(
             "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
         )
-    return _with_notes(_compile_litert(source, name, stage, given, calibration, cut=cut, **quantizing), (), beside)
+    program = compile_litert(source, name, stage, given, calibration, cut=cut, choices=Choices(**quantizing))
+    return _with_notes(program, (), beside)
 
 
 def _check_beside(beside: Mapping[str, Any]) -> None:
@@ -206,133 +198,6 @@ def _import_onnx(
         raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
     model = found.program if found.quantized else found.module
     return model, found.example_inputs, stem, tuple(found.inputs), found.notes
-
-
-def _compile_litert(
-    source: Any, name: str, stage: Progress, options: dict[str, Any], calibration: Any, *,
-    activations: str = Options.activations, quality: str | float = Options.quality,
-    quality_cycles: float = Options.quality_cycles, cut: bool = False,
-) -> Program:  # fmt: skip
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        data, where = bytes(source), name or "<bytes>"
-    else:
-        stage("reading the model")
-        data, where = read_file(source), name or Path(source).name
-    if kind_of(data) == "pte":
-        raise OptionError(
-            "this is a compiled ExecuTorch program already", where=where, hint="compile its source instead"
-        )
-    made = None
-    notes: tuple[str, ...] = ()
-    if cut:
-        data, notes = _without_head(data, where)
-    if calibration is not None:
-        from openneutron.report.accuracy import (
-            GOAL,
-            MANY_SAMPLES,
-            MARGIN,
-            low_outputs,
-            lowest_sqnr,
-            warnings_of_outputs,
-            worst_sqnr,
-        )
-        from openneutron.run.improve_quantized import improve_quantized
-        from openneutron.run.quantize import quantize_float
-
-        stage("quantizing")
-        calibration = calibration if hasattr(calibration, "shape") else _as_list(calibration)
-        made = quantize_float(data, calibration, source=where, activations=activations)
-    stage("compiling")
-    settings = Options(source=where, **options)
-    result = convert(data if made is None else made.model, settings)
-    joined = _with_joined_blocks(data, where) if made is None and _leaves_layers(result.report) else None
-    if joined is not None:
-        result, notes = convert(joined, settings), (*notes, _JOINED)
-    if made is not None and quality != "plain" and activations == "int8" and settings.converter == "open":
-        goal = GOAL if isinstance(quality, str) else quality
-        aim = goal + (MARGIN if len(calibration) < MANY_SAMPLES else 0.0)
-        if lowest_sqnr(made.outputs) < aim:
-            stage("looking for better choices")
-            began = time.perf_counter()
-            better = improve_quantized(
-                data, calibration, made, result, goal=aim, most_cycles=quality_cycles, source=where,
-                convert=lambda model: convert(model, settings),
-            )  # fmt: skip
-            made, result, notes = better.made, better.result, (*notes, *better.notes)
-            seconds = {**result.report.seconds, "looking for better choices": time.perf_counter() - began}
-            result = replace(result, report=replace(result.report, seconds=seconds))
-    report = result.report if made is not None else replace(result.report, notes=(*notes, *result.report.notes))
-    intermediates: dict[str, bytes | str] = dict(result.intermediates)
-    if joined is not None:
-        intermediates["quantized.tflite"] = joined
-    if made is not None:
-        report = replace(
-            report, notes=(*notes, *report.notes, f"quantized here by {made.made_by}"), output_sqnr=worst_sqnr(made.outputs),
-            outputs=made.outputs,
-            warnings=(*report.warnings, *warnings_of_outputs(made.outputs), *low_outputs(made.outputs, _HELPS[activations])),
-        )  # fmt: skip
-        intermediates["quantized.tflite"] = made.model
-    return Program(
-        result.model,
-        "tflite",
-        report,
-        result.kernel_selection_code,
-        intermediates,
-        kernel_selections=result.kernel_selections,
-        loader=_litert_runner,
-    )
-
-
-def _without_head(data: bytes, where: str) -> tuple[bytes, tuple[str, ...]]:
-    """Return a LiteRT model without what selects boxes, and a note."""
-    from openneutron.litert.passes.cut_head import cut_head
-    from openneutron.litert.read import read_model
-    from openneutron.litert.write import write_model
-    from openneutron.onnx.cut_head import sentence
-
-    model = read_model(data, source=where)
-    names = cut_head(model.main)
-    if not names:
-        raise OptionError(
-            "there is no head to cut: no top-k or non-maximum suppression", where=where, hint="leave it out"
-        )
-    return write_model(model), (sentence(names),)
-
-
-def _as_list(calibration: Any) -> Any:
-    """Return calibration data that can be read more than once; anything but an iterable is refused later."""
-    is_many = isinstance(calibration, Iterable) and not isinstance(calibration, (Mapping, str, bytes))
-    return list(calibration) if is_many else calibration
-
-
-_JOINED = (
-    "weights with a scale for each block of inputs became INT8 weights whose blocks have a factor, stored in 4 bits: results "
-    "are those of the rewritten model, quantized.tflite among the intermediates"
-)
-
-
-def _leaves_layers(report: Any) -> bool:
-    return any(one.code == "FULLY_CONNECTED" and not one.converted for one in report.operators)
-
-
-def _with_joined_blocks(data: bytes, where: str) -> bytes | None:
-    """Return the model with such weights rewritten; None where it has none."""
-    from openneutron.litert.passes.drop_tensors import drop_tensors
-    from openneutron.litert.passes.join_blocks import join_blocks
-    from openneutron.litert.read import read_model
-    from openneutron.litert.write import write_model
-
-    model = read_model(data, source=where)
-    if not join_blocks(model.main):
-        return None
-    drop_tensors(model)
-    return write_model(model)
-
-
-def _litert_runner(data: bytes, where: str) -> Runner:
-    from openneutron.run.runner import runner_of  # only a program that is run needs the simulator
-
-    return runner_of(data, where)
 
 
 def _compile_torch(
