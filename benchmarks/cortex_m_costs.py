@@ -4,7 +4,7 @@
     python benchmarks/cortex_m_costs.py --write    also write them into the files of all processor targets
 
 The model is linear in its constants, so each network gives one equation: steps of each kind times their instructions are what
-its image executed. Constants have priors, from the assembly of the loops; each network is then predicted by a fit on the others.
+its image executed. Constants have priors, from the assembly of the loops; networks are then predicted by a fit on the others.
 """
 
 from __future__ import annotations

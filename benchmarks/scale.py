@@ -147,11 +147,13 @@ def measure(size: str, options: dict[str, Any]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", nargs="*", default=["30m"], choices=SHAPES, metavar="SIZE")
+    parser.add_argument("sizes", nargs="*", metavar="SIZE")
     parser.add_argument("--weights", choices=("int8", "int4"), default="int8")
     parser.add_argument("--activations", choices=("int8", "int16"), default="int16")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if unknown := sorted(set(given.sizes) - set(SHAPES)):
+        parser.error(f"{unknown[0]!r} is none of {', '.join(SHAPES)}")
     options = {"weights": given.weights, "activations": given.activations}
     if given.measure:
         print(json.dumps(measure(given.sizes[0], options)))
@@ -160,7 +162,7 @@ def main() -> None:
     print(
         f"{'parameters':>12}{'CPU s':>9}{'s / M':>8}{'float MiB':>11}{'resident':>10}{'own':>7}{'.pte MiB':>10}{'graphs':>8}"
     )
-    for size in given.sizes:
+    for size in given.sizes or ["30m"]:
         words = [sys.executable, __file__, size, "--measure", *(f"--{name}={value}" for name, value in options.items())]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -245,6 +245,9 @@ def _compile_litert(
     stage("compiling")
     settings = Options(source=where, **options)
     result = convert(data if made is None else made.model, settings)
+    joined = _with_joined_blocks(data, where) if made is None and _leaves_layers(result.report) else None
+    if joined is not None:
+        result, notes = convert(joined, settings), (*notes, _JOINED)
     if made is not None and quality != "plain" and activations == "int8" and settings.converter == "open":
         goal = GOAL if isinstance(quality, str) else quality
         aim = goal + (MARGIN if len(calibration) < MANY_SAMPLES else 0.0)
@@ -260,6 +263,8 @@ def _compile_litert(
             result = replace(result, report=replace(result.report, seconds=seconds))
     report = result.report if made is not None else replace(result.report, notes=(*notes, *result.report.notes))
     intermediates: dict[str, bytes | str] = dict(result.intermediates)
+    if joined is not None:
+        intermediates["quantized.tflite"] = joined
     if made is not None:
         report = replace(
             report, notes=(*notes, *report.notes, f"quantized here by {made.made_by}"), output_sqnr=worst_sqnr(made.outputs),
@@ -298,6 +303,30 @@ def _as_list(calibration: Any) -> Any:
     """Return calibration data that can be read more than once; anything but an iterable is refused later."""
     is_many = isinstance(calibration, Iterable) and not isinstance(calibration, (Mapping, str, bytes))
     return list(calibration) if is_many else calibration
+
+
+_JOINED = (
+    "weights with a scale for each block of inputs became INT8 weights whose blocks have a factor, stored in 4 bits: results "
+    "are those of the rewritten model, quantized.tflite among the intermediates"
+)
+
+
+def _leaves_layers(report: Any) -> bool:
+    return any(one.code == "FULLY_CONNECTED" and not one.converted for one in report.operators)
+
+
+def _with_joined_blocks(data: bytes, where: str) -> bytes | None:
+    """Return the model with such weights rewritten; None where it has none."""
+    from openneutron.litert.passes.drop_tensors import drop_tensors
+    from openneutron.litert.passes.join_blocks import join_blocks
+    from openneutron.litert.read import read_model
+    from openneutron.litert.write import write_model
+
+    model = read_model(data, source=where)
+    if not join_blocks(model.main):
+        return None
+    drop_tensors(model)
+    return write_model(model)
 
 
 def _litert_runner(data: bytes, where: str) -> Runner:

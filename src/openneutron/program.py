@@ -116,7 +116,7 @@ class Program:
         """
         target = check_target(path, f".{self.kind}", *((".bpte",) if self.kind == "pte" else ()))
         if target.suffix == ".bpte":
-            write_file(target, self._bundled(samples))
+            write_file(target, self.bundled(samples))
             return
         if samples:
             raise OptionError("samples are for a .bpte", where=os.fspath(path), hint="leave them out")
@@ -169,7 +169,8 @@ class Program:
         """
         self.__dict__.pop("_runner", None)
 
-    def _bundled(self, samples: Sequence[Any]) -> bytes:
+    def bundled(self, samples: Sequence[Any] = ()) -> bytes:
+        """Return the bytes of a `.bpte`: the program with samples, or its example inputs, and the outputs they must give."""
         found = [one if isinstance(one, (tuple, list)) else (one,) for one in samples] or [self.example_inputs]
         if not any(found):
             raise OptionError(

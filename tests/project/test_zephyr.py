@@ -98,6 +98,16 @@ def test_without_a_converted_model_nothing_of_nxps_is_there(small: OpenModel) ->
     assert not [name for name, text in own.items() if re.search(r"tensorflow|NEUTRON_NPU|\{[{%]", text)]
 
 
+def test_the_readme_builds_flashes_and_listens(small: OpenModel) -> None:
+    content = make_content(small, boards.load("mcxn9xxevk"), [], title="small.tflite", command="")
+    readme = zephyr_files(content)["README.md"].decode()
+    assert re.findall(r"^\$ (.*)$", readme, re.MULTILINE) == [
+        "west build -p always -b mcx_n9xx_evk/mcxn947/cpu0 .",
+        "west flash",
+        "python -m serial.tools.miniterm /dev/ttyACM0 115200",
+    ]
+
+
 def test_a_board_without_a_name_in_zephyr_is_refused(content: Content) -> None:
     with pytest.raises(OptionError, match=r"mps2-an505: no name of it in Zephyr.*cmake"):
         zephyr_files(content)

@@ -132,7 +132,7 @@ def _has_meaning(wanted: Array, part: str) -> bool:
     if len(sides) < 2 or sides[0] < _MAP_SIDE:
         return True
     length = shape[1] if part.startswith("channel") else shape[-1]
-    return length <= sides[0] < sides[1] if len(shape) == _SIGNAL else length < sides[0]
+    return bool(length <= sides[0] < sides[1] if len(shape) == _SIGNAL else length < sides[0])
 
 
 def _is_small(values: Array, wanted: Array) -> bool:

@@ -74,6 +74,12 @@ def test_other_samples_can_be_bundled_and_a_pte_has_none(plain: Program, tmp_pat
         openneutron.compile(tiny.convnet()).save(tmp_path / "net.bpte")
 
 
+def test_the_command_writes_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compile", "autoencoder", "-o", str(tmp_path / "model.bpte"), "--quality", "plain"]) == 0
+    assert (tmp_path / "model.bpte").read_bytes()[4:8] == b"BP08"
+    assert "model.bpte" in capsys.readouterr().out
+
+
 def test_the_record_of_a_program_is_read_by_executorch(plain: Program, tmp_path: Path) -> None:
     from executorch.devtools import parse_etrecord
 

@@ -224,7 +224,7 @@ class NeutronQuantizer(Quantizer):
 
 
 def _names(node: Node) -> set[str]:
-    """Return every name a pattern can match: the node's, its operator's, its module's path and classes."""
+    """Return every name a pattern can match: the node's, its ONNX node's, its operator's, its module's path and classes."""
     kinds = module_types(node)
     names = {node.name, operator_name(node), layer_of(node), module_path(node), *kinds}
     return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

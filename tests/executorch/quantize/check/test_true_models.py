@@ -145,7 +145,7 @@ def test_what_is_delivered_is_the_model_or_warned_of(name: str) -> None:
     torch.manual_seed(0)
     model, batches = CASES[name]()
     model.eval()
-    program = openneutron.compile(copy.deepcopy(model), batches[0], calibration=batches)
+    program = openneutron.compile(copy.deepcopy(model), batches[0], calibration=batches, quality="plain")
     with torch.no_grad():
         wanted = torch.cat([model(*batch).reshape(-1) for batch in batches])
         found = torch.cat([program.run(*batch)[0].reshape(-1) for batch in batches])

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from openneutron.executorch.pipeline import build, quantize
+from openneutron.executorch.quantize.choices import Choices
 
 LOWEST = torch.finfo(torch.float32).min
 Case = Callable[["Network", torch.Tensor], torch.Tensor]
@@ -49,6 +50,13 @@ def test_a_maximum_over_low_padding_is_that_of_the_values() -> None:
     report = build(Network(*CASES.values()).eval(), batches[0], calibration=batches).report
     assert {name: one.sqnr for name, one in zip(CASES, report.outputs, strict=True) if (one.sqnr or 0) < 25} == {}
     assert all(one.delegated for one in report.nodes if one.code != "border")
+
+
+def test_16_bits_have_a_finite_scale_and_their_accuracy() -> None:
+    torch.manual_seed(0)
+    batches = [(torch.randn(1, 2, 12, 12),) for _ in range(8)]
+    made = quantize(Network(*CASES.values()).eval(), batches[0], batches, Choices(activations="int16"))
+    assert min(made.sqnr) > 35
 
 
 def test_a_window_of_padding_alone_keeps_its_number() -> None:
