@@ -107,7 +107,7 @@ def _quantize(
     counts: dict[str, int] = {}
     found = Findings()
     with stages("preparing for quantization"), one_thread():
-        before = [partial(_step, counts, *one) for one in _before(chosen, batches)]
+        before = [partial(_step, counts, *one) for one in _before(chosen, batches, quantizer)]
         prepared = prepare(exported, quantizer, before, samples=batches, found=found)
     states = states_of(prepared)
     with stages("calibrating"):
@@ -138,14 +138,17 @@ _NOTES = {
 }
 
 
-def _before(chosen: Choices, batches: Batches) -> list[tuple[str, Callable[[GraphModule], int]]]:
+def _before(chosen: Choices, batches: Batches, quantizer: Quantizer) -> list[tuple[str, Callable[[GraphModule], int]]]:
     steps: list[tuple[str, Callable[[GraphModule], int]]] = []
     if chosen.smooth:
         steps.append(("smooth", lambda module: smooth(module, batches)))
     if chosen.equalize:
         steps.append(("equalize", equalize))
     if chosen.adaround and chosen.weights == "int4":
-        steps.append(("groups", lambda module: round_groups(module, batches, chosen.group_size, SMALLEST_SCALE)))
+        narrow = getattr(quantizer, "has_four_bits", lambda node: False)
+        steps.append(
+            ("groups", lambda module: round_groups(module, batches, chosen.group_size, SMALLEST_SCALE, narrow))
+        )
     return steps
 
 

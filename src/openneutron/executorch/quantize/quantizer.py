@@ -206,6 +206,10 @@ class NeutronQuantizer(Quantizer):
         """The patterns of `exclude` that matched no node of the models annotated so far."""
         return tuple(pattern for pattern in self.exclude if pattern not in self._matched)
 
+    def has_four_bits(self, node: Node) -> bool:
+        """Return whether the weights of a node were chosen to have 4 bits."""
+        return self._specs(node).weights == "int4"
+
     def _specs(self, node: Node) -> Specs:
         """Return the specs of a node: those of the model with the settings of matching layers."""
         if not self.layers:

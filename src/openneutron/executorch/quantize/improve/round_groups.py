@@ -11,13 +11,14 @@ network on the calibration data, a state carried from sample to sample.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.fx import operator_name
+from openneutron.executorch.quantize.four_bit import fits
 from openneutron.executorch.quantize.improve.layers import LINEAR, Layer, bias_of, give_constants, layer_of, weight_of
 from openneutron.executorch.quantize.improve.rounding import LARGEST
 from openneutron.executorch.quantize.states import restore, states_of
@@ -29,15 +30,19 @@ _MOST: Final = 7  # the largest quotient of 4 bits, either sign
 
 
 def round_groups(
-    model: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]], group_size: int, least_scale: float
+    model: GraphModule,
+    batches: Sequence[tuple[torch.Tensor, ...]],
+    group_size: int,
+    least_scale: float,
+    narrow: Callable[[Node], bool] = lambda node: True,
 ) -> int:
-    """Round the linear layers of a float module in place; returns how many.
+    """Round the linear layers of a float module that are `narrow` in place; returns how many.
 
     Example:
         >>> round_groups(module, [(tokens, position)], 32, 2.0**-20)
         36
     """
-    layers = {node: layer for node in model.graph.nodes if (layer := _linear(model, node)) is not None}
+    layers = {node: layer for node in model.graph.nodes if (layer := _linear(model, node)) is not None and narrow(node)}
     states = states_of(model)
     moments = _Moments(model, set(layers))
     with torch.no_grad():
@@ -55,7 +60,10 @@ def round_groups(
 
 def _linear(model: GraphModule, node: Node) -> Layer | None:
     layer = layer_of(node) if operator_name(node) == LINEAR else None
-    return layer if layer is not None and weight_of(model, layer).shape[-1] <= LARGEST else None
+    if layer is None:
+        return None
+    shape = weight_of(model, layer).shape
+    return layer if fits(shape, 0) and shape[-1] <= LARGEST else None
 
 
 class _Moments(Interpreter):
