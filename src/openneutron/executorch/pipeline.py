@@ -35,7 +35,7 @@ from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.partition.border_facts import quantized_inputs
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
-from openneutron.executorch.place.whole_program import whole_program
+from openneutron.executorch.place.whole_program import whole_program, with_cpu_times
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
 from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
 from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
@@ -304,6 +304,7 @@ class _Delivery:
         )
         report = dataclasses.replace(
             report,
+            nodes=with_cpu_times(report.nodes, whole),
             whole=with_interval(whole, report.totals),
             stock=merge_stocks([partition.report.stock for partition in partitions], whole),
             files={"pte": len(lowered.pte)},
