@@ -29,11 +29,11 @@ from openneutron.executorch.capture.export import (
 from openneutron.executorch.capture.structure import InputStructure, call_structure
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
-from openneutron.executorch.deliver.border_facts import quantized_inputs
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize
+from openneutron.executorch.partition.border_facts import quantized_inputs
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program

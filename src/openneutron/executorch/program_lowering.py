@@ -15,13 +15,13 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.errors import UnsupportedError
-from openneutron.executorch.deliver.border_facts import border_constants
 from openneutron.executorch.deliver.etrecord import etrecord_of
 from openneutron.executorch.deliver.host_kernels import check_host_convolutions, check_host_kernels
 from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.edge.delegate import delegate, retrace
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import operator_name, source_line, value_of
+from openneutron.executorch.partition.border_facts import border_constants
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.stage_times import Stages

@@ -109,7 +109,7 @@ def _entry(entry: Any, where: str) -> tuple[torch.dtype, list[int], int, int]:
     """Return type, shape, begin and end of a tensor."""
     given = entry if isinstance(entry, dict) else {}
     kind, shape, place = given.get("dtype"), given.get("shape"), given.get("data_offsets")
-    if kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise FormatError(f"its type is {kind!r}", where=where, hint=f"known types: {', '.join(_TYPES)}")
     if not _are_sizes(shape) or not _are_sizes(place) or len(place) != 2:
         raise FormatError(f"its shape is {shape!r} and its place {place!r}", where=where, hint=_AGAIN)

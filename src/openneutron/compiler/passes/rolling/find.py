@@ -38,7 +38,7 @@ def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Bo
 
 def _digest(data: npt.NDArray[Any]) -> bytes:
     """Return what tells contents apart; the contents themselves would be a second copy of all weights."""
-    return sha256(np.ascontiguousarray(data).reshape(-1).view(np.uint8)).digest()
+    return sha256(np.ascontiguousarray(data).reshape(-1).view(np.uint8).data).digest()
 
 
 def _picks(node: Node) -> bool:

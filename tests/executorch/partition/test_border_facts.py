@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from openneutron.executorch.deliver.border_facts import border_constants, quantized_inputs
+from openneutron.executorch.partition.border_facts import border_constants, quantized_inputs
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 
 BORDERS = [Border("input a", 0.5, 3), Border("input b", reason="it is an index"), Border("output 0", 0.25, -1)]
