@@ -40,7 +40,7 @@ PRIORS = {
     "output": (75.0, 0.3),  # four outputs of a pixel: gathering inputs, rescaling, storing
     "row": (80.0, 0.7),
     "element": (15.0, 0.2),
-    "call": (3000.0, 0.5),
+    "call": (2500.0, 0.3),  # decoding it, and weights of depth-wise loops as pairs
 }
 _WITHIN = 0.04  # what the form of the model may be off
 _STEP = 1 << 20  # price of one step while steps are counted: large, since cycles are rounded up
