@@ -32,7 +32,7 @@ from benchmarks.calibrate import (  # noqa: E402
     workload,
 )
 from benchmarks.networks import NETWORKS  # noqa: E402
-from benchmarks.published import ARENAS, HEADERS, IMX95_AT_MOST, POINTS  # noqa: E402
+from benchmarks.published import ARENAS, EXECUTORCH_BYTES, HEADERS, IMX95_AT_MOST, POINTS  # noqa: E402
 from benchmarks.yolo import yolov5n, yolov8s_seg  # noqa: E402
 from openneutron.board.answer import stock_answer  # noqa: E402
 from openneutron.litert.read import read_model  # noqa: E402
@@ -75,6 +75,15 @@ def arenas() -> Iterator[tuple[str, bool]]:
                 f"{one.sdk:11} imxrt700  {one.network:20} {word} {found:>9,} of {published:>9,} ({off:+,} bytes)",
                 abs(off) <= ARENA_WITHIN,
             )
+
+
+def executorch() -> Iterator[tuple[str, bool]]:
+    """Compare ExecuTorch's planned memory and method allocator with a readme of NXP's SDK."""
+    for network, published in EXECUTORCH_BYTES.items():
+        answer = stock_answer(BOARD_NETWORKS[network](), targets.load("imxrt700"), sdk="3.1")
+        found = (answer.planned_bytes, answer.method_bytes)
+        for word, one, wanted in zip(("planned", "method"), found, published, strict=True):
+            yield f"3.1         imxrt700  {network:20} {word} {one:,} of {wanted:,}", abs(one - wanted) <= ARENA_WITHIN
 
 
 def latencies() -> Iterator[tuple[str, bool]]:
@@ -133,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", nargs="?", type=Path, help="a folder with real files")
     given = parser.parse_args(arguments)
     missed = 0
-    parts = [headers(), arenas(), latencies(), bounds()]
+    parts = [headers(), arenas(), executorch(), latencies(), bounds()]
     if given.folder is not None:
         parts.append(files(given.folder))
     for part in parts:

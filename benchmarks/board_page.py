@@ -49,7 +49,7 @@ def _cells(need: Need) -> str:
 def reference_rows() -> Iterator[str]:
     """A row for each reference network and chip."""
     for name in REFERENCE:
-        for target in targets.names():
+        for target in targets.chips():
             stock, ours = needs([BOARD_NETWORKS[name]()], target, source=name)
             yield f"| {name} | {target} | {_cells(stock)} | {_cells(ours)} |"
 
@@ -59,7 +59,7 @@ def zoo_rows(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         program, loaded = compile_source(name, lambda text: None, target=COMPILED_FOR, dump_intermediates=True)
         models = litert_models(program, loaded)
-        for target in targets.names():
+        for target in targets.chips():
             around = CpuPart(program.report.whole, COMPILED_FOR)
             stock, ours = needs(models, target, around=around, source=name)
             yield f"| {name} | {target} | {_cells(stock)} | {_cells(ours)} |"

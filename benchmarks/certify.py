@@ -101,7 +101,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("files", type=Path, nargs="*")
     arguments.add_argument("--zoo", nargs="*", choices=zoo.names())
-    arguments.add_argument("--target", nargs="*", default=targets.names(), choices=targets.names())
+    arguments.add_argument("--target", nargs="*", default=targets.geometries(), choices=targets.names())
     given = arguments.parse_args()
     names = [] if given.zoo is None else given.zoo or zoo.names()
     print(f"| {' | '.join(HEAD)} |\n|---|---|---:|---:|---:|---:|---|")

@@ -3,7 +3,7 @@
     python benchmarks/cortex_m.py                           CifarNet and the networks of MLPerf Tiny, on a Cortex-M33
     python benchmarks/cortex_m.py resnet8 model.tflite      other models, of the zoo or files
     python benchmarks/cortex_m.py --target cortex_m4        another processor
-    python benchmarks/cortex_m.py --fit                     in half of the memory that whole tensors take
+    python benchmarks/cortex_m.py --fit 0.5                 in half of the memory that whole tensors take
     python benchmarks/cortex_m.py --functions 8             and the functions with the most instructions of each model
 
 QEMU executes each image once and a plugin counts everything: start-up, preparing the model, one inference, printing outputs.
@@ -107,7 +107,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--target", default=TARGET, choices=[name for name in targets.names() if name not in targets.chips()]
     )
-    parser.add_argument("--fit", action="store_true", help="compile for half of the memory that whole tensors take")
+    parser.add_argument("--fit", type=float, metavar="SHARE", help="compile for this share of whole tensors' memory")
     parser.add_argument(
         "--functions", type=int, default=0, metavar="N", help="the N functions with the most instructions"
     )
@@ -118,7 +118,7 @@ def main(arguments: list[str]) -> int:
     columns = f"{'model':<22}{'MACs':>12}{'CMSIS-NN':>12}{'instructions':>14}{'ratio':>7}{'a MAC':>7}"
     print(f"{columns}{'RAM':>9}{'whole':>9}{'ratio':>7}{'code':>8}  milliseconds, estimated")
     for model in options.models or CMSIS_NN:
-        row = measure(model, options.target, 0.5 if options.fit else None)
+        row = measure(model, options.target, options.fit)
         print(line(row), flush=True)
         for name, count in row.functions.most_common(options.functions):
             print(f"{'':<34}{count / row.instructions:>11.1%} {count:>14,}  {name}")

@@ -57,15 +57,14 @@ def tables(names: list[str], count: int) -> list[tuple[str, ...]]:
     import torch
 
     import openneutron as on
-    from openneutron.analyze.text import module_decoder, program_decoder
-    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.executorch.run.decoder import decoder_of, module_decoder
+    from openneutron.executorch.run.runtime import load_program
     from openneutron.language.perplexity import measure
 
     torch.set_num_threads(1)
     model = on.zoo.load("story_decoder")
     rows = list(model.test_sequences)[:count]
     calibration = model.calibration[: CALIBRATION_ROWS * len(rows[0])]
-    loaded = Loaded(model.name, model.model, model.example_inputs, calibration)
     found = [
         (
             "form",
@@ -82,8 +81,8 @@ def tables(names: list[str], count: int) -> list[tuple[str, ...]]:
     floating = None
     for name in names:
         program = on.compile(model.model, model.example_inputs, calibration=calibration, name=name, **PRECISIONS[name])
-        compiled = program_decoder(program.pte, name)
-        module = module_decoder(loaded, compiled)
+        compiled = decoder_of(load_program(program.pte), name)
+        module = module_decoder(model.model, model.example_inputs, compiled)
         if floating is None:
             floating = measure("float", module, rows)
             found.append(("float", f"{floating.perplexity:.3f}", "1.000", "100.0 %", "", "", "", "", "1.00"))

@@ -109,6 +109,9 @@ ARENAS = (
     Arena("mobilenet_v1_1_224", 1_356_340, 1_082_368, sdk="3.1"),
 )
 
+# Planned memory and method allocator of NXP's ExecuTorch example with INT8 inputs and outputs (readme for frdmimxrt700).
+EXECUTORCH_BYTES = {"cifarnet_executorch": (3_088, 3_513)}
+
 CIFARNET_SCRATCH_BYTES = 40_960
 
 # Vela 5.2 for Ethos-U55-64, SRAM only, `--optimise Size`: KiB of SRAM and its estimate of cycles on its own machine.

@@ -69,6 +69,7 @@ CORE = {
     "inspect out.tflite": "conv2d",
     "certify out.tflite model.tflite --certificate out.json": "",
     "sweep model.tflite --target imxrt700,mcxn94x --workers 1 -o swept": "2 of 2",
+    "project model.tflite --for cmake --board cortex-m33 -o made": "arena",
     "doctor": "everything that is needed is there",
 }
 # Command → the extra that it asks for. It must say so, in one sentence, where that extra is not installed.

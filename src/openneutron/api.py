@@ -5,36 +5,27 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openneutron.convert import convert
+from openneutron.compile_litert import QUANTIZING, Choices, compile_litert
 from openneutron.errors import OptionError, not_a_model
 from openneutron.executorch.torch_lock import torch_lock
 from openneutron.extras import extra
-from openneutron.files import kind_of, read_file
+from openneutron.files import kind_of
 from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, check_options, refuse_inapplicable
 from openneutron.program import Program
 from openneutron.terminal.quiet import quiet, without_torch_internals
 
 if TYPE_CHECKING:
-    from openneutron.run.samples import Runner
     from openneutron.sandbox.supervisor import Limits
 
 __all__ = ["Program", "compile"]
 
-# Options about quantization that float LiteRT files take beside calibration data.
-_QUANTIZING = ("activations", "quality", "quality_cycles")
 Progress = Callable[[str], None]
-
-# What to try where a float LiteRT file loses accuracy; LiteRT's quantizer has nothing else.
-_MORE = "give more calibration samples that look like real ones"
-_HELPS = {"int8": f"{_MORE}, or try --activations int16", "int16": _MORE}
-
 
 # What is said of a program after it is compiled, and changes nothing of it.
 _BESIDE = ("flash_bytes", "duty", "battery")
@@ -95,7 +86,9 @@ def compile(
         source, example_inputs, calibration, name = _load_exported(source, trust, example_inputs, calibration, name)
     elif trust:
         raise OptionError("trust is for .pt2 files", hint="leave it out")
-    is_file = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
+    cut, is_file = given.pop("cut_head", False), isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
+    if cut and not is_file:
+        raise OptionError("cut_head is for ONNX and LiteRT files", hint="leave the end out of the module")
     is_onnx = is_file and _is_onnx(source)
     if sizes and not is_onnx:
         raise OptionError("sizes are for ONNX models", hint="other models have fixed shapes")
@@ -105,7 +98,9 @@ def compile(
         names: tuple[str, ...] = ()
         if is_onnx:
             stage("importing the model")
-            source, example_inputs, name, names, notes = _import_onnx(source, sizes, calibration, example_inputs, name)
+            source, example_inputs, name, names, notes = _import_onnx(
+                source, sizes, calibration, example_inputs, name, cut
+            )
         program = _compile_torch(
             source,
             example_inputs,
@@ -118,7 +113,7 @@ def compile(
             **given,
         )
         return _with_notes(program, notes, beside)
-    quantizing = {} if calibration is None else {name: given.pop(name) for name in _QUANTIZING if name in given}
+    quantizing = {} if calibration is None else {name: given.pop(name) for name in QUANTIZING if name in given}
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
@@ -126,7 +121,8 @@ def compile(
         raise OptionError(
             "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
         )
-    return _with_notes(_compile_litert(source, name, stage, given, calibration, **quantizing), (), beside)
+    program = compile_litert(source, name, stage, given, calibration, cut=cut, choices=Choices(**quantizing))
+    return _with_notes(program, (), beside)
 
 
 def _check_beside(beside: Mapping[str, Any]) -> None:
@@ -182,7 +178,12 @@ def _load_exported(
 
 
 def _import_onnx(
-    source: Any, sizes: Mapping[str, int | Sequence[int]] | None, calibration: Any, example_inputs: Any, name: str
+    source: Any,
+    sizes: Mapping[str, int | Sequence[int]] | None,
+    calibration: Any,
+    example_inputs: Any,
+    name: str,
+    cut: bool,
 ) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...], tuple[str, ...]]:
     """Import an ONNX model: a program or module, example inputs, its name, its inputs' names and notes."""
     with torch_lock(), quiet(), extra("an ONNX model", "onnx"):
@@ -191,92 +192,12 @@ def _import_onnx(
     if example_inputs is not None:
         raise OptionError("example_inputs are for PyTorch models", hint="give sizes; an ONNX model knows its inputs")
     with torch_lock():
-        found = load(source, sizes=sizes, name=name)
+        found = load(source, sizes=sizes, name=name, cut=cut)
     stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
     if found.quantized and calibration is not None:
         raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
     model = found.program if found.quantized else found.module
     return model, found.example_inputs, stem, tuple(found.inputs), found.notes
-
-
-def _compile_litert(
-    source: Any, name: str, stage: Progress, options: dict[str, Any], calibration: Any, *,
-    activations: str = Options.activations, quality: str | float = Options.quality,
-    quality_cycles: float = Options.quality_cycles,
-) -> Program:  # fmt: skip
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        data, where = bytes(source), name or "<bytes>"
-    else:
-        stage("reading the model")
-        data, where = read_file(source), name or Path(source).name
-    if kind_of(data) == "pte":
-        raise OptionError(
-            "this is a compiled ExecuTorch program already", where=where, hint="compile its source instead"
-        )
-    made = None
-    if calibration is not None:
-        from openneutron.report.accuracy import (
-            GOAL,
-            MANY_SAMPLES,
-            MARGIN,
-            low_outputs,
-            lowest_sqnr,
-            warnings_of_outputs,
-            worst_sqnr,
-        )
-        from openneutron.run.improve_quantized import improve_quantized
-        from openneutron.run.quantize import quantize_float
-
-        stage("quantizing")
-        calibration = calibration if hasattr(calibration, "shape") else _as_list(calibration)
-        made = quantize_float(data, calibration, source=where, activations=activations)
-    stage("compiling")
-    settings = Options(source=where, **options)
-    result = convert(data if made is None else made.model, settings)
-    notes: tuple[str, ...] = ()
-    if made is not None and quality != "plain" and activations == "int8" and settings.converter == "open":
-        goal = GOAL if isinstance(quality, str) else quality
-        aim = goal + (MARGIN if len(calibration) < MANY_SAMPLES else 0.0)
-        if lowest_sqnr(made.outputs) < aim:
-            stage("looking for better choices")
-            began = time.perf_counter()
-            better = improve_quantized(
-                data, calibration, made, result, goal=aim, most_cycles=quality_cycles, source=where,
-                convert=lambda model: convert(model, settings),
-            )  # fmt: skip
-            made, result, notes = better.made, better.result, better.notes
-            seconds = {**result.report.seconds, "looking for better choices": time.perf_counter() - began}
-            result = replace(result, report=replace(result.report, seconds=seconds))
-    report = result.report
-    intermediates: dict[str, bytes | str] = dict(result.intermediates)
-    if made is not None:
-        report = replace(
-            report, notes=(*notes, *report.notes, f"quantized here by {made.made_by}"), output_sqnr=worst_sqnr(made.outputs),
-            outputs=made.outputs,
-            warnings=(*report.warnings, *warnings_of_outputs(made.outputs), *low_outputs(made.outputs, _HELPS[activations])),
-        )  # fmt: skip
-        intermediates["quantized.tflite"] = made.model
-    return Program(
-        result.model,
-        "tflite",
-        report,
-        result.kernel_selection_code,
-        intermediates,
-        kernel_selections=result.kernel_selections,
-        loader=_litert_runner,
-    )
-
-
-def _as_list(calibration: Any) -> Any:
-    """Return calibration data that can be read more than once; anything but an iterable is refused later."""
-    is_many = isinstance(calibration, Iterable) and not isinstance(calibration, (Mapping, str, bytes))
-    return list(calibration) if is_many else calibration
-
-
-def _litert_runner(data: bytes, where: str) -> Runner:
-    from openneutron.run.runner import runner_of  # only a program that is run needs the simulator
-
-    return runner_of(data, where)
 
 
 def _compile_torch(

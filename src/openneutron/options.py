@@ -103,6 +103,10 @@ class Options:
         None, "Flash of the board, where that is external and not the chip's own, e.g. 16M: what the program must fit.",
         kind="bytes", flag="--flash",
     )  # fmt: skip
+    cut_head: bool = _option(
+        False, "End a detector from an ONNX or LiteRT file where top-k and non-maximum suppression begin.",
+        flag="--cut-head",
+    )  # fmt: skip
     duty: str = _option(
         "", "How often it runs, such as 1/s or 10/min: energy per inference, where the chip's currents are public.",
         flag="--duty",

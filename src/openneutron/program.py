@@ -42,6 +42,7 @@ class Program:
     `intermediates` are named dumps of what happened on the way, when asked for. `quantized` is the PT2E module a
     PyTorch model became, for comparisons; None for other sources. `input_names` are what `run` takes, in order.
     `loader` makes what runs the file. `structure` is that of a model whose arguments or results are no plain tensors.
+    `example_inputs` are those it was compiled with, as it takes them; `etrecord_maker` makes `etrecord`.
 
     Example:
         >>> program.save("model.pte")
@@ -58,6 +59,8 @@ class Program:
     kernel_selections: tuple[str, ...] = ()
     input_names: tuple[str, ...] = ()
     structure: Structure | None = None
+    example_inputs: tuple[Any, ...] = ()
+    etrecord_maker: Callable[[], Any] | None = None
     loader: Loader = field(kw_only=True)
 
     @property
@@ -86,16 +89,37 @@ class Program:
             for op in self.report.operators
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program, whole or not at all; the name must end in .pte or .tflite, as its kind says.
+    @property
+    def etrecord(self) -> Any:
+        """ExecuTorch's ETRecord of a program from PyTorch, with which its Inspector reads profiles.
 
+        Example:
+            >>> program.etrecord.save("model.etrecord")
+        """
+        if self.etrecord_maker is None:
+            raise OptionError(
+                "this program has no ETRecord", where=self.report.source,
+                hint="programs that `openneutron.compile` makes from PyTorch in this process have one",
+            )  # fmt: skip
+        return self.etrecord_maker()
+
+    def save(self, path: str | os.PathLike[str], *, samples: Sequence[Any] = ()) -> None:
+        """Write the program, whole or not at all; the name must end in .pte or .tflite, as its kind says, or in .bpte.
+
+        A `.bpte` is ExecuTorch's bundled program: the `.pte` with inputs, the `samples` or the example inputs it was compiled
+        with, and the outputs that they must give.
         A `.pte` compiled with `dump_intermediates=True` gets its debug bundle beside it, the folder `NAME.debug`, where
         `openneutron verify` and `openneutron profile` find it.
 
         Example:
             >>> program.save("model.pte")
         """
-        target = check_target(path, f".{self.kind}")
+        target = check_target(path, f".{self.kind}", *((".bpte",) if self.kind == "pte" else ()))
+        if target.suffix == ".bpte":
+            write_file(target, self.bundled(samples))
+            return
+        if samples:
+            raise OptionError("samples are for a .bpte", where=os.fspath(path), hint="leave them out")
         write_file(target, self.data)
         if self.kind == "pte" and self.intermediates:
             folder = make_folder(bundle_of(target))
@@ -144,6 +168,17 @@ class Program:
             >>> program.reset()
         """
         self.__dict__.pop("_runner", None)
+
+    def bundled(self, samples: Sequence[Any] = ()) -> bytes:
+        """Return the bytes of a `.bpte`: the program with samples, or its example inputs, and the outputs they must give."""
+        found = [one if isinstance(one, (tuple, list)) else (one,) for one in samples] or [self.example_inputs]
+        if not any(found):
+            raise OptionError(
+                "no example inputs are known", where=self.report.source, hint="give samples=[(input,), ...]"
+            )
+        from openneutron.executorch.deliver.bundle import bundle
+
+        return bundle(self.pte, found, self._runner)
 
     def _rebuilt(self, results: tuple[Any, ...]) -> Any:
         return results if self.structure is None else self.structure.rebuild(results)

@@ -105,7 +105,7 @@ def test_what_a_loop_leaves_on_the_cpu_is_counted_by_its_own_operators() -> None
 def test_a_core_without_an_npu_has_no_row_of_nxps_converter() -> None:
     rows = fits([tiny.convnet()], ["cortex_m33", "mcxn94x"], Limits(sram_bytes=2048))
     assert [(row.target, row.schedule) for row in rows] == [
-        ("cortex_m33", "open"),
+        ("cortex_m33", "core"),
         ("mcxn94x", "stock"),
         ("mcxn94x", "open"),
     ]

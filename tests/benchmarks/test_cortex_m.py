@@ -1,8 +1,18 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
-from benchmarks.cortex_m import Row, line
+import pytest
+
+import openneutron
+from benchmarks import board_networks
+from benchmarks.cortex_m import CMSIS_NN, TARGET, Row, line, measure
+from benchmarks.published import CPU_ONLY_MILLISECONDS
+from openneutron.board.interval import interval
+from openneutron.machine import targets
+from tests.firmware import image
 
 
 def test_a_line_has_ratios_to_cmsis_nn_and_to_whole_tensors() -> None:
@@ -15,3 +25,39 @@ def test_a_line_has_ratios_to_cmsis_nn_and_to_whole_tensors() -> None:
 def test_a_model_of_ones_own_is_compared_with_nobody() -> None:
     row = Row("mine", 2_000, Counter(loops=5_000), 600, 1_000, 24_000, (9.0, 10.0, 12.0))
     assert line(row).split()[:4] == ["mine", "2,000", "5,000", "2.50"]
+
+
+@pytest.mark.parametrize("network", CPU_ONLY_MILLISECONDS)
+def test_published_times_are_within_the_interval_of_cmsis_nns_instructions(network: str) -> None:
+    target = targets.load("cortex_m33")
+    estimate = target.milliseconds(round(CMSIS_NN[network] * target.cycles_per_instruction))
+    low, high = interval(estimate, unexercised=1.0)
+    assert low < CPU_ONLY_MILLISECONDS[network] < high
+
+
+@pytest.mark.parametrize("network", CPU_ONLY_MILLISECONDS)
+def test_a_core_is_estimated_below_the_published_times(network: str) -> None:
+    model = getattr(board_networks, network)()
+    totals = openneutron.compile(model, target="cortex_m33").report.totals
+    assert totals.milliseconds < CPU_ONLY_MILLISECONDS[network]
+    assert totals.milliseconds_low < totals.milliseconds < totals.milliseconds_high
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("network", CMSIS_NN)
+def test_the_page_has_what_is_measured(network: str) -> None:
+    """Instructions and code depend on the cross compiler a little, memory does not."""
+    if absent := image.missing_tools():
+        pytest.skip(f"{', '.join(absent)} not found")
+    page = (Path(__file__).parents[2] / "docs" / "without-the-npu.md").read_text("utf-8")
+    found = re.search(
+        rf"^\| {network} \| ([\d.]+) M \| [\d.]+ M \| ([\d.]+) \| ([\d,]+) \| [\d.]+ \| ([\d,]+) \|$",
+        page,
+        re.MULTILINE,
+    )
+    assert found, f"no row of {network}"
+    row = measure(network, TARGET)
+    millions, ratio, arena, code = (float(cell.replace(",", "")) for cell in found.groups())
+    assert row.instructions / 1e6 == pytest.approx(millions, rel=0.03, abs=0.01)
+    assert row.instructions / CMSIS_NN[network] == pytest.approx(ratio, abs=0.03) and ratio < 1
+    assert row.arena_bytes == arena and row.code_bytes == pytest.approx(code, rel=0.03)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from openneutron.certify.program import prove_program
 from openneutron.certify.read.pte import Delegate, delegates
 from openneutron.certify.refused import Refused
+from openneutron.microcode.pte_constants import read_constants
 
 torch = pytest.importorskip("torch")
 
@@ -30,7 +33,11 @@ def compiled() -> tuple[bytes, Callable[[str], bytes]]:
 
     torch.manual_seed(0)
     given = torch.randn(1, 3, 6, 6), torch.randn(1, 3, 6, 6)
-    program = openneutron.compile(Two().eval(), given, calibration=[given], dump_intermediates=True)
+    return with_bundle(openneutron.compile(Two().eval(), given, calibration=[given], dump_intermediates=True))
+
+
+def with_bundle(program: Any) -> tuple[bytes, Callable[[str], bytes]]:
+    """Return a program's bytes and the files of its bundle by name."""
 
     def part(name: str) -> bytes:
         found = program.intermediates[name]
@@ -49,6 +56,26 @@ def reseal(data: bytearray, end: int) -> bytes:
 def test_the_program_is_proved(compiled: tuple[bytes, Callable[[str], bytes]]) -> None:
     (proof,) = prove_program(*compiled)
     assert proof.calls > 0 and proof.outputs == 2
+
+
+def test_methods_that_tell_the_scales_of_int8_are_part_of_the_frame() -> None:
+    import openneutron
+
+    given = (torch.linspace(-1, 1, 48).reshape(1, 3, 4, 4),)
+    made = openneutron.compile(
+        torch.nn.Conv2d(3, 4, 3).eval(),
+        given,
+        calibration=[given],
+        int8_io=True,
+        dump_intermediates=True,
+        quality="plain",
+    )
+    data, part = with_bundle(made)
+    assert len(prove_program(data, part)) == 1
+    scale = read_constants(data, where="int8.pte")["forward_input0_scale"][0]
+    at = data.index(struct.pack("<d", scale))
+    with pytest.raises(Refused, match="the program around the delegates is not"):
+        prove_program(data[:at] + struct.pack("<d", 2 * scale) + data[at + 8 :], part)
 
 
 @pytest.mark.parametrize("kind", ["inputs", "outputs"])

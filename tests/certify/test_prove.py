@@ -29,7 +29,7 @@ from tests.golden import ModelMaker
 from tests.sampling import examples
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 @pytest.mark.parametrize("make", [tiny.convnet, tiny.sandwich, tiny.floats])
 def test_tiny_models_are_proved(make: Callable[[], bytes], target: str) -> None:
     data = make()
@@ -39,7 +39,7 @@ def test_tiny_models_are_proved(make: Callable[[], bytes], target: str) -> None:
 
 @examples(15)
 @given(
-    st.integers(0, 1 << 20), st.sampled_from([DType.INT8, DType.INT16]), st.sampled_from(targets.names()),
+    st.integers(0, 1 << 20), st.sampled_from([DType.INT8, DType.INT16]), st.sampled_from(targets.geometries()),
     st.sampled_from(["fast", "default"]), st.booleans(),
 )  # fmt: skip
 def test_random_networks_are_proved(seed: int, dtype: DType, target: str, optimize: str, fetch: bool) -> None:

@@ -29,7 +29,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 @pytest.mark.parametrize("make", [streaming_convnet, running_sum, *LAYERS.values()])
 def test_models_with_state_are_proved(make: Callable[[], bytes], target: str) -> None:
     data = make()
@@ -101,7 +101,7 @@ def test_intermediates_of_an_operator_on_the_cpu_are_compared() -> None:
         prove(convert(source, Options()).model, write_model(model))
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 @pytest.mark.parametrize("wide", [False, True])
 def test_rolled_layers_are_proved(target: str, wide: bool) -> None:
     """A loop over the steps of a GRU, in 8 and in 16 bits."""

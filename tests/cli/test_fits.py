@@ -89,3 +89,33 @@ def test_times_as_people_write_them(text: str, wanted: float) -> None:
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="--latency"):
         parse_milliseconds(text)
+
+
+NETWORK = """
+import torch
+from torch import nn
+
+def make():
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
+    return layers, (torch.rand(1, 3, 12, 12),)
+"""
+
+
+@pytest.mark.full
+def test_a_pytorch_program_has_one_lateness_for_one_chip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The row of a chip, and that chip as a change of another one's row, are the same compile."""
+    (tmp_path / "late_network.py").write_text(NETWORK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = {}
+    for chip in ("imxrt700", "imx95"):
+        assert run(["fits", "late_network:make", "--target", chip, "--latency", "0.001ms", "--json"]) == 1
+        found[chip] = json.loads(capsys.readouterr().out)["rows"]
+    own = {row["schedule"]: row["short"] for row in found["imxrt700"]}
+    told = {row["schedule"]: one["short"] for row in found["imx95"] for one in row["changes"]
+            if one["option"] == "--target imxrt700"}  # fmt: skip
+    assert told == own and all("late" in short for short in own.values())
+    tried = {one["option"] for row in found["imx95"] for one in row["changes"]}
+    assert {"--int8-io", "--channels-last", "--int8-io --channels-last", "--placement fastest"} <= tried

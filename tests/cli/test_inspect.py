@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +106,36 @@ def test_an_exported_program_is_named_with_the_way_in(refused: Refused, folder: 
     (folder / "m.pt2").write_bytes(b"PK\x03\x04 and so on")
     said = refused("inspect", "m.pt2")
     assert "m.pt2: this is an exported program of PyTorch" in said and "openneutron compile m.pt2 --trust" in said
+
+
+@pytest.mark.parametrize("int8_io", [True, False])
+def test_int8_ends_of_a_program_have_their_quantization(command: Command, folder: Path, int8_io: bool) -> None:
+    import torch
+
+    import openneutron as on
+
+    torch.manual_seed(0)
+    inputs = (torch.rand(1, 2, 6, 5), torch.rand(1, 3))
+
+    class Two(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.linear = torch.nn.Conv2d(2, 4, 3), torch.nn.Linear(3, 5)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return self.linear(y), self.conv(x)
+
+    program = on.compile(Two(), inputs, calibration=[inputs], int8_io=int8_io, quality="plain")
+    program.save(folder / "two.pte")
+    found = json.loads(command("inspect", "two.pte", "--json").out)
+    shown = [one["quantization"] for one in (*found["inputs"], *found["outputs"])]
+    if not int8_io:
+        assert shown == [""] * 4
+        return
+    told = [re.search(r"scale (\S+) and zero point (\S+)$", note) for note in program.report.notes]
+    wanted = [(float(one[1]), int(one[2])) for one in told if one]
+    read = [re.fullmatch(r"scale (\S+), zero point (\S+)", text) for text in shown]
+    assert len(wanted) == 4 and sorted((float(one[1]), int(one[2])) for one in read if one) == [
+        (pytest.approx(scale, rel=1e-5), zero) for scale, zero in sorted(wanted)
+    ]
+    assert [float(one[1]) for one in read[:2] if one] == [pytest.approx(scale, rel=1e-5) for scale, _ in wanted[:2]]

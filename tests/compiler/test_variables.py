@@ -70,7 +70,7 @@ def _blocks(result: Result) -> tuple[bytes, bytes, bytes]:
     return found.microcode, found.weights, found.kernels
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 @pytest.mark.parametrize("name", MODELS)
 def test_every_frame_is_litert(name: str, target: str) -> None:
     data = MODELS[name]

@@ -47,7 +47,7 @@ def test_an_operator_of_the_page_is_wide_and_exact(code: str) -> None:
     maker = _maker(code)
     model = write_model(maker.model())
     assert {op.code for op in read_model(model).main.operators} == {code}
-    for target in targets.names():
+    for target in targets.geometries():
         maker.check(target, **ALONE)
         program = _program(model, target)
         assert {row.dtype for row in program.tensors} == {ElementType.INT16}

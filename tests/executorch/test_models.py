@@ -59,10 +59,10 @@ class Case:
 def cases() -> list[Any]:
     """Quick ones in the default layout, one of them channels-last and one per target; the rest is for `make test-full`."""
     quick = {Case(name) for name in QUICK} | {Case("ds_cnn", True), Case("cifarnet", True)}
-    quick |= {Case("ds_cnn", target=target) for target in targets.names()}
+    quick |= {Case("ds_cnn", target=target) for target in targets.geometries()}
     sweep = [Case(name) for name in (*CNNS, *OTHERS)]
     sweep += [Case(name, channels_last=True) for name in CNNS if name not in NO_IMAGES]
-    sweep += [Case(name, target=target) for name in (*CNNS, *OTHERS) for target in targets.names()]
+    sweep += [Case(name, target=target) for name in (*CNNS, *OTHERS) for target in targets.geometries()]
     return [
         pytest.param(case, id=str(case), marks=() if case in quick else pytest.mark.full)
         for case in dict.fromkeys(sweep)

@@ -44,6 +44,14 @@ KINDS: dict[str, Callable[[], bytes]] = {
 }
 
 
+def difference(data: bytes, wanted: bytes) -> str:
+    """Where two programs first differ, "" for equal ones."""
+    if data == wanted:
+        return ""
+    at = next((at for at, (a, b) in enumerate(zip(data, wanted, strict=False)) if a != b), min(len(data), len(wanted)))
+    return f"byte {at}: {data[at : at + 16].hex()} of {len(data)}, {wanted[at : at + 16].hex()} of {len(wanted)}"
+
+
 def test_eight_threads_give_the_bytes_of_one() -> None:
     CONVOLUTION.train()
     wanted = {kind: compile_one() for kind, compile_one in KINDS.items()}
@@ -57,7 +65,8 @@ def test_eight_threads_give_the_bytes_of_one() -> None:
     kinds = [*KINDS] * (THREADS // len(KINDS))
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(compile_together, kinds))
-    assert [data == wanted[kind] for kind, data in zip(kinds, found, strict=True)] == [True] * THREADS
+    differing = [difference(data, wanted[kind]) for kind, data in zip(kinds, found, strict=True)]
+    assert not any(differing), [*zip(kinds, differing, strict=True)]
     assert torch.get_num_threads() == threads and CONVOLUTION.training
     assert (list(warnings.filters), logging.root.manager.disable) == (filters, disabled)
 

@@ -62,3 +62,19 @@ def test_a_file_that_is_new_or_has_changed_is_read_itself(monkeypatch: pytest.Mo
     finally:
         for one in asked:
             one.cache_clear()
+
+
+def test_costs_of_processors_are_the_same_instructions() -> None:
+    processors = [targets.load(name) for name in targets.names() if targets.is_processor(name)]
+    assert len(processors) >= 5
+    for name in ("mac", "lane", "row", "element", "call", "output"):
+        counts = [getattr(one.cost, name) / one.cycles_per_instruction / 1024 for one in processors]
+        assert counts == pytest.approx([counts[0]] * len(counts), abs=0.01), name
+
+
+def test_sweeps_over_geometries_leave_nothing_out() -> None:
+    def geometry(name: str) -> tuple[object, ...]:
+        one = targets.load(name)
+        return one.processor, one.subsystem, one.cores, one.units, one.length, bool(one.tcm_bytes)
+
+    assert {*map(geometry, targets.names())} == {*map(geometry, targets.geometries())}

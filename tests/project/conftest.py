@@ -16,14 +16,15 @@ from openneutron.project.open_model import OpenModel, open_model
 from tests import tiny
 from tests.firmware.image import PACKAGES, missing_tools
 
-_SECONDS = 120
+# Nothing here takes a minute on a free machine; this is a hang even on a busy one.
+_SECONDS = 900
 
 
 @pytest.fixture(scope="session")
 def tools() -> None:
-    absent = missing_tools() + [name for name in ("cmake", "ninja") if shutil.which(name) is None]
+    absent = missing_tools() + ([] if shutil.which("cmake") else ["cmake"])
     if absent:
-        message = f"{', '.join(absent)} not found; install the Debian packages {PACKAGES} cmake ninja-build"
+        message = f"{', '.join(absent)} not found; install the Debian packages {PACKAGES} cmake"
         # Where set-up was asked to install them, a missing tool is an error.
         pytest.fail(message) if os.environ.get("OPENNEUTRON_APT") == "1" else pytest.skip(message)
 

@@ -17,9 +17,9 @@ from openneutron.project.write import write_files
 from tests.firmware import image
 from tests.project.conftest import command
 
-CONFIGURE = ["cmake", "-B", "build", "-G", "Ninja"]
-BUILD = ["cmake", "--build", "build"]
-RUN = [*BUILD, "--target", "run"]
+CONFIGURE = ["cmake", "-B", "build"]
+BUILD = ["cmake", "--build", "build", "-j", "2"]
+RUN = ["cmake", "--build", "build", "--target", "run"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,22 @@ def test_the_readme_has_the_commands_that_work(built: Path) -> None:
     assert "`small_chip.elf`" in text or "small_chip.elf" in text
 
 
+def test_headers_are_for_cxx_too(built: Path) -> None:
+    names = ("model/model.h", "model/samples.h", "application/self_test.h", "runtime/include/neutron.h")
+    (built / "use.cpp").write_text("".join(f'#include "{name}"\n' for name in names))
+    flags = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-Iruntime/include"]
+    command(["g++", *flags, "use.cpp"], built)
+
+
+@pytest.mark.full
+def test_a_lean_image_is_smaller_and_passes(built: Path) -> None:
+    command(["cmake", "-B", "lean", "-DLEAN=ON"], built)
+    command(["cmake", "--build", "lean", "-j", "2"], built)
+    assert "self-test: pass" in command(["cmake", "--build", "lean", "--target", "run"], built)
+    whole, lean = (image.sections(built / folder / "small.elf")[".text"] for folder in ("build", "lean"))
+    assert lean < whole
+
+
 @pytest.mark.parametrize("name", boards.names())
 def test_every_board_has_a_project(small: OpenModel, name: str) -> None:
     board = boards.load(name)
@@ -94,11 +110,18 @@ def test_every_board_has_a_project(small: OpenModel, name: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("model", ["cifarnet", "ds_cnn", "autoencoder"])
-@pytest.mark.parametrize("core", ["cortex-m33", "cortex-m4", "cortex-m7", "cortex-m55", "cortex-m85"])
+@pytest.mark.parametrize(
+    ("model", "core"),
+    [
+        ("cifarnet", "cortex-m33"),
+        ("ds_cnn", "cortex-m4"),
+        ("autoencoder", "cortex-m7"),
+        ("cifarnet", "cortex-m55"),
+        ("ds_cnn", "cortex-m85"),
+    ],
+)
 def test_models_of_the_zoo_run_on_every_core(tools: None, tmp_path: Path, model: str, core: str) -> None:
-    words = ["openneutron", "project", model, "--for", "cmake", "--board", core, "-o", "made"]
-    command(words, tmp_path)
+    command(["openneutron", "project", model, "--for", "cmake", "--board", core, "-o", "made"], tmp_path)
     for step in (CONFIGURE, BUILD):
         command(step, tmp_path / "made")
     assert "self-test: pass" in command(RUN, tmp_path / "made")

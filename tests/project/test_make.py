@@ -72,3 +72,14 @@ def test_a_model_that_is_too_large_for_the_board_leaves_no_folder(
     with pytest.raises(OptionError, match=r"frdmmcxn947: the model is too large for it: .* bytes of RAM"):
         write(source, tmp_path / "made", platform="cmake", board="frdmmcxn947")
     assert [path.name for path in tmp_path.iterdir()] == ["model.tflite"]
+
+
+def test_a_hostile_name_stays_text(tmp_path: Path) -> None:
+    source = tmp_path / 'a"\n${x} *: `b`.tflite'
+    source.write_bytes(tiny.convnet())
+    files = make(source, platform="zephyr", board="frdmmcxn947").files
+    name = "a____x_ __ _b_.tflite"
+    assert files["Kconfig"].decode().splitlines()[1] == f'mainmenu "{name}"'
+    assert files["CMakeLists.txt"].decode().startswith(f"# {name} for ")
+    assert files["README.md"].decode().startswith(f"# {name} on ")
+    assert "project(a_x_b)" in files["CMakeLists.txt"].decode()

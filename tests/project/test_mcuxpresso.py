@@ -39,8 +39,8 @@ def files_of(small: OpenModel, source: Pair, board: str) -> dict[str, bytes]:
 
 def build(files: dict[str, bytes], folder: Path, which: str, board: str) -> Path:
     write_files(files, folder / "made")
-    options = ["-S", f"made/{which}", "-B", "build", "-G", "Ninja", f"-DSdkRootDirPath={STANDIN}"]
-    for words in (["cmake", *options], ["cmake", "--build", "build"]):
+    options = ["-S", f"made/{which}", "-B", "build", f"-DSdkRootDirPath={STANDIN}"]
+    for words in (["cmake", *options], ["cmake", "--build", "build", "-j", "2"]):
         done = subprocess.run(
             words, cwd=folder, env=os.environ | {"STANDIN_BOARD": board}, capture_output=True, text=True
         )

@@ -44,8 +44,8 @@ def made(tools: None, small: OpenModel, source: Pair, tmp_path_factory: pytest.T
 
 
 def build(folder: Path, name: str, *options: str) -> Path:
-    command(["cmake", "-B", name, "-G", "Ninja", f"-DZephyr_DIR={STANDIN}", *options], folder)
-    command(["cmake", "--build", name], folder)
+    command(["cmake", "-B", name, f"-DZephyr_DIR={STANDIN}", *options], folder)
+    command(["cmake", "--build", name, "-j", "2"], folder)
     return folder / name / "app"
 
 
@@ -96,6 +96,16 @@ def test_without_a_converted_model_nothing_of_nxps_is_there(small: OpenModel) ->
     assert not [name for name in files if name.startswith("npu")]
     own = {name: data.decode() for name, data in files.items() if not name.startswith(("runtime/", "model/"))}
     assert not [name for name, text in own.items() if re.search(r"tensorflow|NEUTRON_NPU|\{[{%]", text)]
+
+
+def test_the_readme_builds_flashes_and_listens(small: OpenModel) -> None:
+    content = make_content(small, boards.load("mcxn9xxevk"), [], title="small.tflite", command="")
+    readme = zephyr_files(content)["README.md"].decode()
+    assert re.findall(r"^\$ (.*)$", readme, re.MULTILINE) == [
+        "west build -p always -b mcx_n9xx_evk/mcxn947/cpu0 .",
+        "west flash",
+        "python -m serial.tools.miniterm /dev/ttyACM0 115200",
+    ]
 
 
 def test_a_board_without_a_name_in_zephyr_is_refused(content: Content) -> None:

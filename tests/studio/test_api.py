@@ -16,7 +16,7 @@ from openneutron.analyze.fits import Limits, fits
 from openneutron.errors import OptionError
 from openneutron.machine import targets
 from openneutron.project import make
-from openneutron.studio.api import label, options_of
+from openneutron.studio.api import judged_targets, label, options_of
 from openneutron.studio.server import Studio
 from tests import tiny
 from tests.studio.conftest import ask, call
@@ -29,13 +29,15 @@ def variant(studio: Studio, model: str) -> dict:
 
 def test_what_the_engine_can_do(studio: Studio) -> None:
     hello = call(studio, "hello")["result"]
-    assert [one["name"] for one in hello["chips"]] == [*targets.chips(), "cortex_m33"]
+    names = [one["name"] for one in hello["chips"]]
+    assert names[: len(targets.chips())] == sorted(targets.chips()) and {*names} == {*targets.names()}
+    assert [one["name"] for one in hello["chips"] if one["processor"]] == names[len(targets.chips()) :]
     assert hello["torch"] and "cifarnet" in [one["name"] for one in hello["zoo"]]
 
 
 def test_every_chip_is_judged_as_by_fits(studio: Studio, model: str) -> None:
     rows = call(studio, "fits", model=model)["result"]["rows"]
-    wanted = fits([tiny.convnet()], [*targets.chips(), "cortex_m33"], Limits())
+    wanted = fits([tiny.convnet()], judged_targets(), Limits())
     assert [(row["target"], row["schedule"], row["need"]["sram_bytes"]) for row in rows] == [
         (row.target, row.schedule, row.need.sram_bytes) for row in wanted
     ]

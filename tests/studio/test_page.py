@@ -8,14 +8,16 @@ from __future__ import annotations
 import base64
 import os
 import time
+import wave
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import openneutron as on
+from benchmarks.networks import Layers
 from openneutron.analyze.fits import Limits, fits
-from openneutron.machine import targets
+from openneutron.studio.api import judged_targets
 from openneutron.studio.server import Studio
 from tests import tiny
 from tests.report.html.browser import Browser, browser, find
@@ -63,7 +65,7 @@ def test_budgets_judge_anew_at_once_and_as_the_command_does(page: Browser) -> No
     page.script(MOVE, "budget-sram", 0)
     page.script(MOVE, "budget-milliseconds", 0)
     limits = Limits(sram_bytes=8 * 1024, milliseconds=0.01)
-    wanted = fits([tiny.convnet()], [*targets.chips(), "cortex_m33"], limits, try_changes=False)
+    wanted = fits([tiny.convnet()], judged_targets(), limits, try_changes=False)
     assert verdicts(page) == {(row.target, row.schedule): (row.fits, row.short) for row in wanted}
     assert not all(row.fits for row in wanted)
     assert faults(page) == []
@@ -107,6 +109,47 @@ def test_a_picture_runs_and_is_exact(page: Browser, tmp_path: Path) -> None:
     assert page.wait("return document.querySelector('.tile-card.good .figure')?.textContent") == "0 LSB"
     assert page.script("return document.querySelectorAll('.output').length") == 1
     assert faults(page) == []
+
+
+def test_a_frame_of_the_camera_runs_and_is_exact(page: Browser) -> None:
+    page.click("#tab-run")
+    page.wait("return document.querySelector('#run')")
+    press(page, "Camera")
+    page.wait("return document.querySelector('#run-source').textContent === 'a camera frame'")
+    assert not page.script("return document.querySelector('canvas.preview').hidden")
+    page.click("#run")
+    assert page.wait("return document.querySelector('.tile-card.good .figure')?.textContent") == "0 LSB"
+
+
+def test_sound_of_the_microphone_and_of_a_file_runs(page: Browser, tmp_path: Path) -> None:
+    net = Layers((1, 1600))
+    page.script(DROP, base64.b64encode(net.finish(net.fully_connected(net.input, 4))).decode(), "sound.tflite")
+    page.wait("return document.querySelector('#title').textContent === 'sound.tflite'")
+    page.wait("return document.querySelector('[data-report=mcxn94x]')")
+    page.click("[data-report=mcxn94x]")
+    page.wait("return document.querySelectorAll('.variant').length === 1")  # the other model has two
+    page.click("#tab-run")
+    page.wait("return document.querySelector('#run')")
+    with wave.open(str(tmp_path / "tone.wav"), "wb") as file:
+        file.setparams((1, 2, 8000, 800, "NONE", ""))
+        file.writeframes(b"".join(int(9000 * (at % 20 < 10)).to_bytes(2, "little") for at in range(800)))
+    page.choose(".input input[type=file]", tmp_path / "tone.wav")
+    for source in ("tone.wav", "the microphone"):
+        if source == "the microphone":
+            press(page, "Microphone")
+        page.wait("return document.querySelector('#run-source').textContent === arguments[0]", source)
+        page.click("#run")
+        assert page.wait("return document.querySelector('.tile-card.good .figure')?.textContent") == "0 LSB"
+        page.script("document.querySelector('#run-result').replaceChildren()")
+    page.click("[aria-label='Remove sound.tflite']")
+    page.wait("return document.querySelector('#title').textContent === 'convnet.tflite'")
+
+
+def press(page: Browser, label: str) -> None:
+    """Click the button of an input that has this label."""
+    page.script(
+        "[...document.querySelectorAll('.input button')].find((one) => one.textContent === arguments[0]).click()", label
+    )
 
 
 def test_the_compiled_file_is_downloaded(page: Browser, studio: Studio, tmp_path: Path) -> None:

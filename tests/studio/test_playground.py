@@ -34,6 +34,7 @@ from tests.studio.axe import faults
 from tests.studio.test_page import DROP
 
 ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ["cifarnet", "resnet8"]  # the zoo's LiteRT files that come along here
 COMPARE = Path(__file__).with_name("playground.mjs")
 
 
@@ -51,13 +52,13 @@ def script() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built folder, with one model that comes along."""
+    """The built folder, with models that come along."""
     made = script()
     folder = tmp_path_factory.mktemp("playground") / "site"
     if shutil.which("emcc") is None:
         pytest.skip("needs emcc")
     try:
-        made.build(folder, os.environ.get("NUMPY_WASM", ""), ["cifarnet"])
+        made.build(folder, os.environ.get("NUMPY_WASM", ""), SAMPLES)
     except made.archives.ArchiveError as error:
         pytest.skip(str(error))
     except made.PlaygroundError as error:
@@ -91,12 +92,13 @@ def test_the_python_half_leaves_out_what_a_page_cannot_use(tmp_path: Path) -> No
 
 @pytest.mark.full
 def test_node_compiles_and_runs_to_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    models = {"cifarnet": (bundle / "models" / "cifarnet.tflite").read_bytes(), "tiny": tiny.convnet()}
+    models = {f"zoo {name}": (bundle / "models" / f"{name}.tflite").read_bytes() for name in SAMPLES}
+    models |= {"tiny": tiny.convnet()}
     models |= {name: make() for name, make in BOARD_NETWORKS.items()}
     wanted = {}
     for name, model in models.items():
         (tmp_path / f"{name}.tflite").write_bytes(model)
-        for chip in targets.names():
+        for chip in targets.geometries():
             program = on.compile(model, target=chip, name=f"{name}.tflite")
             digests, cycles = [hashlib.sha256(program.tflite).hexdigest()], 0
             if all(operator.converted for operator in program.report.operators):
@@ -110,7 +112,7 @@ def test_node_compiles_and_runs_to_the_same_bytes(bundle: Path, tmp_path: Path) 
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js")
-    command = [node, str(COMPARE), str(bundle), str(tmp_path), *targets.names()]
+    command = [node, str(COMPARE), str(bundle), str(tmp_path), *targets.geometries()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == wanted
@@ -173,6 +175,35 @@ def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
     assert page.text("#models .now strong") == "convnet.tflite"
     page.wait("return document.querySelector('.files [data-file$=tflite]')")
     assert page.log() == [] and {"/packages/numpy.zip", "/pyodide/pyodide.asm.wasm"} <= set(asked)
+
+
+# Compiles a model that comes along for each chip, and digests the files, by the page's own engine.
+COMPILE_ALL = """const [name, chips] = arguments;
+    return (async () => {
+      const { openEngine } = await import("./engine.js");
+      const engine = await openEngine(), found = {};
+      const model = await engine.call("zoo", { name });
+      for (const target of chips) {
+        const made = await engine.call("compile", { model: model.id, options: { target } });
+        const file = (await engine.call("files", { variant: made.id })).find((one) => one.name.endsWith(".tflite"));
+        const data = await (await engine.download(made.id, file.name)).arrayBuffer();
+        const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", data));
+        found[target] = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+      }
+      window.compiled = found;
+    })().catch((error) => { window.compiled = { error: String(error) }; })"""
+
+
+@pytest.mark.full
+def test_the_browser_compiles_the_zoos_models_to_the_same_bytes(page: Browser, bundle: Path) -> None:
+    models = sorted((bundle / "models").glob("*.tflite"))
+    assert len(models) == len(SAMPLES)
+    for file in models:
+        page.script("window.compiled = null")
+        page.script(f"{{ {COMPILE_ALL.replace('return (', '(', 1)} }}", file.stem, list(targets.names()))
+        found = page.wait("return window.compiled", seconds=300)
+        wanted = {chip: on.compile(file.read_bytes(), target=chip, name=file.name).tflite for chip in targets.names()}
+        assert found == {chip: hashlib.sha256(data).hexdigest() for chip, data in wanted.items()}, file.stem
 
 
 @pytest.mark.full

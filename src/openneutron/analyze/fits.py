@@ -29,6 +29,7 @@ from openneutron.report.totals import delegate_bytes, merge_totals
 
 Progress = Callable[[str], None]
 STOCK, OPEN = "stock", "open"
+CORE = "core"  # a target without an NPU: its core runs our schedule
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,11 @@ class _Case:
         reports = self.reports(**changed)
         return self._stock(reports), self._open(reports), reports
 
+    def on_core(self) -> tuple[Need, list[Report]]:
+        """Return what a processor without an NPU needs; there is no other part of the program that would be left out."""
+        reports = self.reports()
+        return replace(self._open(reports), whole=True), reports
+
     def _stock(self, reports: Sequence[Report]) -> Need:
         stocks = [report.stock for report in reports]
         stock: Stock = merge_stocks(stocks, self.around.on(self.target)) if self.around else stocks[0]
@@ -229,12 +235,17 @@ def fits(
     for name in names:
         case = _Case(models, targets.load(name), limits, around, source, (*names, *asked), programs, sdk)
         stage(f"planning for {name}")
+        if case.target.processor:
+            ours, reports = case.on_core()
+            changes = _open_changes(case, ours, stage, case.beside(reports)) if try_changes else iter(())
+            rows.append(_row(case, CORE, ours, reports, changes))
+            continue
         stock, ours, reports = case.both()
-        changes = (_stock_changes(case, stock, stage), _open_changes(case, ours, stage, case.beside(reports)))
-        stock_changes, open_changes = changes if try_changes else (iter(()), iter(()))
-        if not case.target.processor:  # NXP's converter makes nothing for a core without an NPU
-            rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
-        rows.append(_row(case, OPEN, ours, reports, open_changes))
+        both = (_stock_changes(case, stock, stage), _open_changes(case, ours, stage, case.beside(reports)))
+        stock_changes, open_changes = both if try_changes else (iter(()), iter(()))
+        rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
+        row = _row(case, OPEN, ours, reports, open_changes)
+        rows.append(replace(row, notes=(*row.notes, *_without_npu(case))))
     return rows
 
 
@@ -242,6 +253,24 @@ def fits_all(rows: Sequence[Row]) -> bool:
     """Return whether what a board runs today fits every target: NXP's converter's result, our own on a core without an NPU."""
     made = {row.target: row for row in sorted(rows, key=lambda row: row.schedule == STOCK)}
     return all(row.fits for row in made.values())
+
+
+def _without_npu(case: _Case) -> tuple[str, ...]:
+    """Return what the chip's core would do alone, and whether the limits need the NPU; nothing of cores without costs."""
+    chip = case.target
+    if not targets.is_processor(chip.cpu):
+        return ()
+    core = targets.load(chip.cpu)
+    try:
+        need, _ = replace(case, target=core).on_core()
+    except OpenNeutronError as error:
+        return (f"without the NPU: {error.message}",)
+    clocks = core.clock_hz / chip.cpu_clock_hz
+    times = [clocks * time for time in (need.milliseconds, need.milliseconds_low, need.milliseconds_high)]
+    need = replace(need, milliseconds=times[0], milliseconds_low=times[1], milliseconds_high=times[2])
+    short = case.missing(need)
+    answer = short or ("the limits need no NPU" if case.limits.milliseconds else "fits")
+    return (f"without the NPU, its {chip.cpu} alone: {describe_need(need)}: {answer}",)
 
 
 def needs(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from openneutron.board.arena import Step, arena_bytes
+from openneutron.board.arena import Step, arena_bytes, method_bytes, planned_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
 from openneutron.board.flash import constant_bytes, kernel_bytes, microcode_bytes, prefetch_bytes, weight_bytes
 from openneutron.board.interval import LEFT_OUT, Learned, interval, unexercised_share
@@ -130,6 +130,7 @@ def stock_answer(
     milliseconds = npu_milliseconds + cpu_milliseconds
     low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu), errors=errors)
     operators = [[graph.operators[i] for i in group] for group in made.groups]
+    planned = planned_bytes(graph, made.steps)
     fetches = any(plan.tasks.prefetch_bytes for plan in made.plans)
     return Stock(
         sdk=sdk,
@@ -139,6 +140,8 @@ def stock_answer(
         kernel_calls=sum(plan.calls for plan in made.plans),
         scratch_bytes=max((plan.tasks.scratch_bytes for plan in made.plans), default=0) if by.scratch else 0,
         arena_bytes=arena_bytes(graph, made.steps, by.interpreter_bytes),
+        planned_bytes=planned,
+        method_bytes=method_bytes(planned),
         prefetch_bytes=max((prefetch_bytes(graph, ops, target, by) for ops in operators), default=0) * fetches,
         weight_bytes=sum(weight_bytes(graph, ops, target, by) for ops in operators),
         microcode_bytes=sum(microcode_bytes(p.calls, graph, o, by) for p, o in zip(made.plans, operators, strict=True)),

@@ -14,12 +14,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from openneutron.litert.graph import Graph
 from openneutron.microcode.encode import align
 
 OPERATOR_BYTES = 64  # fitted: node, registration, the operator's own data and its output's tensor
+METHOD_BYTES = 425  # fitted: 3,513 bytes for 3,088 planned, readme of executorch_cifarnet for frdmimxrt700
 CHANNEL_BYTES = 8  # INT32 multiplier and shift, which TFLM computes when it starts
 _PER_CHANNEL = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 
@@ -50,6 +51,16 @@ def arena_bytes(graph: Graph, steps: Sequence[Step], interpreter_bytes: int) -> 
             op = graph.operators[step.operator]
             persistent += CHANNEL_BYTES * (graph.tensors[op.outputs[0]].shape or (1,))[-1]
     return align(_planned_height(_lives(graph, steps)) + persistent)
+
+
+def planned_bytes(graph: Graph, steps: Sequence[Step]) -> int:
+    """Return ExecuTorch's planned memory for these steps: tensors outside the delegates, whose scratch is temporary."""
+    return _planned_height(_lives(graph, [replace(step, scratch_bytes=0) for step in steps]))
+
+
+def method_bytes(planned: int) -> int:
+    """Return what ExecuTorch's method allocator holds: planned memory, and structures of a program of one delegate."""
+    return planned + METHOD_BYTES
 
 
 def _lives(graph: Graph, steps: Sequence[Step]) -> list[_Life]:

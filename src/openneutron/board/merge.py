@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
+from openneutron.board.arena import method_bytes
 from openneutron.board.interval import interval
 from openneutron.report.model import CpuTime, Stock, Totals, Whole
 
@@ -37,6 +38,8 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
         summed,
         sdk=next(stock.sdk for stock in stocks if stock.operators_total),
         arena_bytes=whole.arena_bytes + temporary,
+        planned_bytes=whole.arena_bytes,
+        method_bytes=method_bytes(whole.arena_bytes),
         milliseconds=summed.milliseconds + around,
         milliseconds_low=summed.milliseconds_low + low,
         milliseconds_high=summed.milliseconds_high + high,

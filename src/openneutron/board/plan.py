@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from openneutron.board.ordering import order_operators
 from openneutron.board.sdk import PADDED_AND_SLICED, PADDED_CALL, Rules, rules
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
@@ -74,6 +75,7 @@ def stock_plan(
         >>> stock_plan(model.main, targets.load("mcxn94x")).tasks.scratch_bytes
         40960
     """
+    part = replace(part, operators=order_operators(part))
     graph = legalize(part, target, checks=checks)
     fuse(graph, target, _NOT_STOCK, fetch_constants=fetch_constants)
     materialize_outputs(graph, target)

@@ -26,7 +26,9 @@ def compile_model(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones; either for ONNX."
+            "-o",
+            "--output",
+            help="File to write: .pte, or .bpte with its inputs and outputs, or .tflite for a LiteRT or ONNX model.",
         ),
     ] = None,
     intermediates: Annotated[

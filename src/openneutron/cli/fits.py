@@ -41,7 +41,9 @@ def fits_model(
 
     Where it does not: the bytes missing, the largest contributor, and which changes help; each one is tried.
 
-    Exit code 0: what NXP's converter makes fits every chip asked for, on a core without an NPU what OpenNeutron makes;
+    Processors without an NPU (--target cortex_m33) have one row, core; chips say what their core takes alone.
+
+    Exit code 0: what NXP's converter makes fits every chip asked for, and what OpenNeutron makes every processor;
     1: it does not.
 
     Examples:
@@ -216,4 +218,5 @@ def _print(rows: list[Row]) -> None:
             )
         if not row.changes and row.need.on_npu:
             screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))
-    screen.print(Text(WHICH_WORD, style="dim"))
+    if any(row.schedule != "core" for row in rows):
+        screen.print(Text(WHICH_WORD, style="dim"))

@@ -50,6 +50,8 @@ def _print(found: Contents, screen: Console) -> None:
         if counts:
             text = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in counts.items())
             screen.print(f"{heading}: {text}", markup=False)
+    for name, values in found.constants.items():
+        screen.print(f"{name}: {', '.join(f'{one:.9g}' for one in values)}", markup=False)
     for graph in found.graphs:
         _graph(graph, screen)
     for note in found.notes:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 # Names in upstream's script that differ from those of the zoo.
 ALIASES = {
     "cifar10": "cifarnet", "mobilenetv2": "mobilenet_v2", "mobilenet": "mobilenet_v2",
-    "mlperf_tiny_image_classification": "resnet8",
+    "mlperf_tiny_image_classification": "resnet8", "mlperf_tiny_keyword_spotting": "ds_cnn",
+    "mlperf_tiny_visual_wake_words": "vww_mobilenet_v1", "mlperf_tiny_anomaly_detection": "autoencoder",
 }  # fmt: skip
 USER_ERROR, INTERNAL = 2, 70  # as in the `openneutron` command
 
@@ -71,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--visualize", nargs="?", const="store", choices=("store", "show"),
-        help="write the report with the coloured graph as HTML; show: and open it in a browser",
+        help="write the program's partitions as JSON for Model Explorer, and the report as HTML; show: and open that",
     )  # fmt: skip
     made.add_argument("--use_channels_last_dim_order", action="store_true", help="inputs in channels-last dim order")
     made.add_argument("--use_profiling", action="store_true", help="record each kernel call")
@@ -223,9 +224,14 @@ def _write(given: argparse.Namespace, program: Program, output: Path) -> dict[st
         found[output.with_name(f"{output.stem}_kernel_selection.c")] = program.kernel_selection
     page = output.with_suffix(".html")
     if given.visualize:
+        import json
+
+        from openneutron.explore.drawing import collection
+        from openneutron.explore.partitions import draw_partitions
         from openneutron.report.html.page import page as render
 
         found[page] = render(program.report)
+        found[output.with_suffix(".json")] = json.dumps(collection("Executorch", [draw_partitions(program.report)]))
     for path, data in found.items():
         write_file(path, data)
     if given.visualize == "show":

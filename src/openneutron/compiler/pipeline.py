@@ -181,6 +181,13 @@ def _cut_and_compile(
             return Cut(groups, cut.reasons, cut.dropped), units
 
 
+def _release_constants(units: list[Unit], parts: list[Part]) -> None:
+    """Drop the plain constants, which are in the operators as they are stored: the file is written beside them."""
+    for unit, part in zip(units, parts, strict=True):
+        unit.program = part.program = replace(part.program, weights=b"")
+        unit.tasks.weights = unit.constants.block = b""
+
+
 def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[Operator]:
     """Return the operators in execution order: a NeutronGraph for each compiled group, else the group's operators."""
     ordered: list[Operator] = []
@@ -285,6 +292,7 @@ def compile_parsed(parsed: ParsedModel, data: bytes, options: Options) -> Result
             intermediates[f"graph{index}.l1.txt"] = dump.kernel_graph(unit.graph)
             intermediates[f"graph{index}.l2.txt"] = dump.task_list(unit.tasks)
             intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)
+    _release_constants([unit for unit, _, _ in units.values()], parts)
     source_operators = list(graph.operators)
     if not parts and not graph.operators:
         raise UnsupportedError("the model has no operators", where=options.source)

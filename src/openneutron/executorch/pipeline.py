@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,9 @@ from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize
-from openneutron.executorch.place.whole_program import whole_program
+from openneutron.executorch.partition.border_facts import quantized_inputs
+from openneutron.executorch.partition.passes.remove_border_quantize import Border
+from openneutron.executorch.place.whole_program import whole_program, with_cpu_times
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
 from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
 from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
@@ -58,13 +60,15 @@ from openneutron.executorch.upstream.edge_names import forget_same_nodes, info_o
 from openneutron.executorch.upstream.names import forget_fake_calls
 from openneutron.executorch.upstream.switch import notes as upstream_notes
 from openneutron.executorch.upstream.versions import check_executorch
-from openneutron.microcode.payload import FRAME, frame_of_pte
+from openneutron.microcode.decode import header_of
+from openneutron.microcode.payload import FRAME, frame_of_pte, payloads_of_pte
 from openneutron.microcode.selection import is_ours, merge
 from openneutron.options import DEFAULT_TARGET, Options
 from openneutron.program import Program
 from openneutron.report.accuracy import low_outputs
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
+from openneutron.report.text import text_notes
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class Built:
     partitions: tuple[Partition, ...]
     quantized: GraphModule | None
     edge: ExportedProgram
+    borders: tuple[Border, ...] = ()
+    etrecord: Callable[[], Any] | None = None
 
 
 def compile_module(
@@ -129,7 +135,20 @@ def compile_module(
         input_names=tuple(map(str, built.edge.graph_signature.user_inputs)),
         loader=runner_of,
         structure=call_structure(structure, built.edge.call_spec.out_spec),
+        example_inputs=_delivered_examples(source, example_inputs, built.borders, channels_last),
+        etrecord_maker=built.etrecord,
     )
+
+
+def _delivered_examples(
+    source: torch.nn.Module | ExportedProgram, inputs: Inputs | None, borders: tuple[Border, ...], channels_last: bool
+) -> tuple[Any, ...]:
+    """Return example inputs as the program takes them, () where none are known or one is no tensor."""
+    if inputs is None and isinstance(source, ExportedProgram) and source.example_inputs is not None:
+        inputs = _examples(source)
+    if inputs is None or not all(isinstance(one, torch.Tensor) for one in inputs):
+        return ()
+    return quantized_inputs(borders, in_layout(inputs, channels_last))
 
 
 def merge_selections(selections: Sequence[str]) -> str:
@@ -264,9 +283,10 @@ class _Delivery:
         """Lower a program and measure it; `made` has what its results are compared with."""
         check_program(program, from_module=quantized is not None)
         check_scales(program)
+        found = decoder_constants(program)
         lowered = lower_program(
             program, self.spec, self.stages, int8_io=self.int8_io, engines=self.engines, placement=self.placement,
-            session=session, constants=with_given(decoder_constants(program), self.constants),
+            session=session, constants=with_given(found, self.constants),
         )  # fmt: skip
         compared: tuple[OutputAccuracy, ...] = ()
         warnings: tuple[str, ...] = ()
@@ -284,6 +304,7 @@ class _Delivery:
         )
         report = dataclasses.replace(
             report,
+            nodes=with_cpu_times(report.nodes, whole),
             whole=with_interval(whole, report.totals),
             stock=merge_stocks([partition.report.stock for partition in partitions], whole),
             files={"pte": len(lowered.pte)},
@@ -305,7 +326,10 @@ class _Delivery:
                 *warnings_of_outputs(compared),
             ),
         )
-        return Built(lowered.pte, report, partitions, quantized, lowered.edge)
+        if found:
+            text = text_notes(report, context=found["get_max_seq_len"], cache_bytes=_state_bytes(lowered.pte))
+            report = dataclasses.replace(report, notes=(*text, *report.notes))
+        return Built(lowered.pte, report, partitions, quantized, lowered.edge, lowered.borders, lowered.etrecord)
 
     def finish(
         self, built: Built, model: torch.nn.Module | ExportedProgram | None = None, samples: Sequence[Inputs] = ()
@@ -362,6 +386,12 @@ def _improve(
         quantization=quantization_file(found.choices, deliver.source) if found.choices != chosen else "",
     )
     return dataclasses.replace(found.built, report=report)
+
+
+def _state_bytes(pte: bytes) -> int:
+    """Return the bytes that the delegates of a program keep between calls."""
+    payloads = [one for one in payloads_of_pte(pte, where="<pte>") if one.converter == "open"]
+    return sum(header_of(one.microcode)["state_bytes"] for one in payloads)
 
 
 def delivered_accuracy(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,14 +15,17 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.errors import UnsupportedError
+from openneutron.executorch.deliver.etrecord import etrecord_of
 from openneutron.executorch.deliver.host_kernels import check_host_convolutions, check_host_kernels
 from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.edge.delegate import delegate, retrace
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import operator_name, source_line, value_of
+from openneutron.executorch.partition.border_facts import border_constants
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.stage_times import Stages
+from openneutron.executorch.upstream.edge_names import add_constant_methods
 from openneutron.executorch.upstream.leave_inductor_out import write_without_inductor
 from openneutron.executorch.upstream.names import SpecViolationError, with_graph
 from openneutron.executorch.upstream.read_delegate_results import read_delegate_results
@@ -36,6 +40,7 @@ class LoweredProgram:
     """The sealed `.pte`, the Edge program it was written from, and facts for the report.
 
     `retraced` is as in `Delegated`; `unmatched` are patterns of `operators_not_to_delegate` that match no node.
+    `etrecord` makes the record for ExecuTorch's Inspector.
     """
 
     pte: bytes
@@ -46,6 +51,7 @@ class LoweredProgram:
     arena_bytes: int = 0
     retraced: str = ""
     unmatched: tuple[str, ...] = ()
+    etrecord: Callable[[], Any] | None = None
 
 
 def lower_program(
@@ -89,6 +95,7 @@ def lower_program(
         raise UnsupportedError(
             f"no input or output can be INT8: {borders[0]}", hint="leave INT8 I/O off, or quantize what reads it"
         )
+    add_constant_methods(edge, border_constants(borders, len(edge.exported_program().graph_signature.user_inputs)))
     with stages("placing leftovers") if engines.cortex_m else nullcontext():
         verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
     check_host_convolutions(edge.exported_program().graph)
@@ -108,7 +115,8 @@ def lower_program(
     check_host_kernels(tuple(read_plan(pte, where="<pte>", with_payloads=False).operators), verdicts)
     arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
     unmatched = () if partitioner is None else partitioner.unmatched
-    return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas), retraced, unmatched)
+    record = partial(etrecord_of, lowered, executorch_program)
+    return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas), retraced, unmatched, record)
 
 
 def _keep_first_contents(program: ExportedProgram) -> None:

@@ -193,3 +193,14 @@ def _best_factors(weights: Floats, first: Reals, scales: Reals) -> tuple[Ints, F
         best, error = np.where(better, factors.astype(np.int64), best), np.minimum(squares, error)
         quotients = np.where(better[:, :, None], rounded, quotients)
     return best, quotients
+
+
+def group_steps(weights: Floats, group_size: int, least_scale: float) -> Reals:
+    """Return the step of each group [channels, groups] that `quantize_groups` gives weights [channels, inputs].
+
+    Example:
+        >>> group_steps(np.float32([[0.7, -0.1] * 16]), 16, 2.0**-20).shape
+        (1, 2)
+    """
+    _, factors, scales = _quantize(_split(weights, group_size), least_scale)
+    return factors * scales.astype(np.float64)[:, None]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
+
+import numpy as np
 
 from openneutron.machine import driver
 from openneutron.microcode.decode import header_of
@@ -18,7 +21,7 @@ def least_window(microcode: bytes, weights: bytes, kernels: bytes, where: str = 
     plain = int(header_of(microcode)["plain_bytes"])
     if plain == 0:
         return 0
-    blocks = [_copy_aligned(block) for block in (microcode, weights, kernels)]
+    blocks = [_aligned(block) for block in (microcode, weights, kernels)]
     config = driver.ModelConfig(*(pointer for _, pointer in blocks), 0)
     sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
     least = ctypes.c_size_t()
@@ -29,8 +32,11 @@ def least_window(microcode: bytes, weights: bytes, kernels: bytes, where: str = 
     return plain - int(library.neutronGetModelContextSize(blocks[0][1], len(microcode)) - least.value)
 
 
-def _copy_aligned(data: bytes) -> tuple[ctypes.Array[ctypes.c_char], int]:
-    """Copy bytes to aligned memory; returns the memory and the aligned address."""
+def _aligned(data: bytes) -> tuple[Any, int]:
+    """Return bytes in aligned memory and their address: the same bytes where they lie so, else a copy."""
+    place = np.frombuffer(data, np.uint8)
+    if len(data) and place.ctypes.data % ALIGNMENT == 0:
+        return place, place.ctypes.data
     memory = ctypes.create_string_buffer(len(data) + ALIGNMENT)
     start = -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
     ctypes.memmove(start, data, len(data))

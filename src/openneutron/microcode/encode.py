@@ -135,7 +135,6 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
     if program.sections:
         least = SECTION_WIDTHS if program.over_steps and program.packed else ()
         weights, sections = write_sections(program.sections, program.weights, program.units, program.length, least)
-        weights = weights.ljust(align(len(weights)), b"\0")
     weights = weights.ljust(room[1], b"\0")
     code = _code(program)
     inputs = sum(not t.is_output for t in program.tensors)

@@ -116,7 +116,7 @@ def read_calls(pte: bytes, *, where: str) -> PlanCalls:
     def tensors(numbers: list[int]) -> list[int]:
         found = []
         for number in numbers:
-            value = walker.table(_at(positions, number, plan), "value")
+            value = walker.table(value_at(positions, number, plan), "value")
             if value.u8(0) == _TENSOR:
                 values.setdefault(number, _plan_value(walker, positions[number]))
                 found.append(number)
@@ -128,7 +128,7 @@ def read_calls(pte: bytes, *, where: str) -> PlanCalls:
     for kind, call in _instructions(walker, plan):
         if call is not None and kind in (_KERNEL_CALL, _DELEGATE_CALL):
             index = call.i32(0)
-            name = _at(operators if kind == _KERNEL_CALL else delegates, index, plan)
+            name = value_at(operators if kind == _KERNEL_CALL else delegates, index, plan)
             used = tuple(tensors(call.values(1, "<i4")))
             calls.append(PlanCall(name, index if kind == _DELEGATE_CALL else -1, used))
     ends = [tuple(tensors(plan.values(slot, "<i4"))) for slot in (3, 4)]
@@ -161,13 +161,13 @@ def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
     for kind, call in instructions:
         if call is not None and kind in (_KERNEL_CALL, _DELEGATE_CALL):
             known = operators if kind == _KERNEL_CALL else names
-            called[kind - 1][_at(known, call.i32(0), plan)] += 1
+            called[kind - 1][value_at(known, call.i32(0), plan)] += 1
     inputs, outputs = plan.values(3, "<i4"), plan.values(4, "<i4")
     kind, call = instructions[0] if len(instructions) == 1 else (0, None)
     direct = kind == _DELEGATE_CALL and call is not None and [*call.values(1, "<i4")] == [*inputs, *outputs]
     return Plan(
-        inputs=tuple(_value(walker, _at(values, index, plan)) for index in inputs),
-        outputs=tuple(_value(walker, _at(values, index, plan)) for index in outputs),
+        inputs=tuple(_value(walker, value_at(values, index, plan)) for index in inputs),
+        outputs=tuple(_value(walker, value_at(values, index, plan)) for index in outputs),
         operators=dict(called[0]),
         delegates=dict(called[1]),
         payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True))
@@ -176,6 +176,12 @@ def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
         planned_bytes=sum(int(size) for size in plan.values(8, "<i8")),
         direct=direct,
     )
+
+
+def open_plans(pte: bytes, where: str) -> tuple[Walker, list[Table]]:
+    """Return the walker and all plans of a program, `forward` among them."""
+    walker, program, _ = _open(pte, where)
+    return walker, [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
 
 
 def _open(pte: bytes, where: str) -> tuple[Walker, Table, Table]:
@@ -224,9 +230,9 @@ def _payload(walker: Walker, program: Table, delegate: Table) -> bytes:
         return b""
     index = reference.u32(1)
     if reference.i8(0) != _IN_SEGMENT:
-        data = walker.table(_at(program.positions(3), index, program), "delegate data").vector(0, "u1")
+        data = walker.table(value_at(program.positions(3), index, program), "delegate data").vector(0, "u1")
         return b"" if data is None else data.tobytes()
-    segment = walker.table(_at(program.positions(4), index, program), "segment")
+    segment = walker.table(value_at(program.positions(4), index, program), "segment")
     if walker.size < 8 + _EXTENDED_HEADER.size:
         raise program.error("the file ends inside its header")
     magic, _, _, base = _EXTENDED_HEADER.unpack_from(walker.data, 8)
@@ -235,7 +241,8 @@ def _payload(walker: Walker, program: Table, delegate: Table) -> bytes:
     return walker.span(base + segment.u64(0), segment.u64(1), "segment").tobytes()
 
 
-def _at(items: list[T], index: int, table: Table) -> T:
+def value_at(items: list[T], index: int, table: Table) -> T:
+    """Return an item of a table's list; a `FormatError` for an index that the list does not have."""
     if not 0 <= index < len(items):
         raise table.error(f"index {index} of {len(items)} does not exist")
     return items[index]

@@ -19,7 +19,8 @@ import torch
 import torch.fx.traceback
 from torch.export import ExportedProgram
 
-from openneutron.errors import OpenNeutronError, UnsupportedError
+from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
+from openneutron.onnx.cut_head import cut_head, has_suppression, sentence
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
 from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
@@ -58,11 +59,17 @@ class Imported:
 
 
 def load(
-    source: str | os.PathLike[str] | bytes, *, sizes: Sizes | None = None, name: str = "", model: Any = None
+    source: str | os.PathLike[str] | bytes,
+    *,
+    sizes: Sizes | None = None,
+    name: str = "",
+    model: Any = None,
+    cut: bool = False,
 ) -> Imported:
     """Import a model from a file or bytes.
 
-    `sizes` fixes open dimensions: a number by the name of a dimension, or a whole shape by the name of an input.
+    `sizes` fixes open dimensions: a number by the name of a dimension, or a whole shape by the name of an input. With `cut`
+    it ends where top-k and non-maximum suppression begin, as it does in any case where it suppresses boxes.
 
     Example:
         >>> imported = load("model.onnx", sizes={"batch": 1, "x": (1, 3, 48, 192)})
@@ -70,7 +77,13 @@ def load(
     """
     where = name or ("<bytes>" if isinstance(source, (bytes, bytearray, memoryview)) else os.fspath(source))
     model = read_model(source, name=where) if model is None else model
+    ends = cut_head(model) if cut or has_suppression(model) else ()
+    if cut and not ends:
+        raise OptionError(
+            "there is no head to cut: no top-k or non-maximum suppression", where=where, hint="leave it out"
+        )
     inputs, notes = resolve(model, sizes or {}, where=where)
+    notes = (*notes, *([sentence(ends)] if ends else []))
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)

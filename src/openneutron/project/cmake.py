@@ -9,6 +9,7 @@ Example:
 from __future__ import annotations
 
 from openneutron._version import __version__
+from openneutron.executorch.deliver.embed import payload_sizes
 from openneutron.machine.runtime_memory import STACK_BYTES
 from openneutron.project.boards import emulator
 from openneutron.project.content import Content
@@ -31,6 +32,8 @@ def cmake_files(content: Content) -> dict[str, bytes]:
         "emulator": emulator(content.board.core),
         "version": __version__,
         "stack_bytes": STACK_BYTES,
+        # Nothing to decode: all constants are stored as kernels read them.
+        "plain": payload_sizes(content.model.payload, content.model.data)["PLAIN_BYTES"] == 0,
     }
     return {
         "README.md": readme("cmake/README.md", content, _FILES, **blanks).encode(),

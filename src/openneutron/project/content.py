@@ -151,7 +151,7 @@ def make_content(
     seed: int = 0,
 ) -> Content:
     """Return the content for a board: the given inputs or `count` random ones as samples, and the sizes."""
-    payload = model.payload
+    payload, title = model.payload, plain_title(title)
     samples = make_samples(payload, inputs, count=count, seed=seed, where=model.where)
     sizes = Sizes(
         payload_bytes=len(model.data),
@@ -162,6 +162,16 @@ def make_content(
     )
     program = decode(payload.microcode, payload.weights, payload.kernels)
     return Content(title, c_name(title), board, model, program, samples, sizes, command, npu)
+
+
+def plain_title(title: str) -> str:
+    """Return the title for comments, Kconfig, YAML and Markdown: what could end or change one of them is an underscore.
+
+    Example:
+        >>> plain_title("my model.tflite"), plain_title('a"b.tflite')
+        ('my model.tflite', 'a_b.tflite')
+    """
+    return re.sub(r"[^\w .,:+()@=/-]|:(?=\s|$)", "_", title)[:100] or _LEAST_NAME
 
 
 def c_name(title: str) -> str:

@@ -26,7 +26,7 @@ WHICH_WORD = (
 
 
 def rows(report: Report) -> list[tuple[str, str, str]]:
-    """Return label, stock and open value; nothing if the stock answer is not known."""
+    """Return label, stock and open value; nothing if the stock answer is not known, or there is no NPU."""
     stock, totals, whole = on_board(report), report.totals, report.whole
     if not stock.operators_total:
         return []

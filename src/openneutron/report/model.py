@@ -22,9 +22,9 @@ VERSION = 1
 class NodeVerdict:
     """One node of the PyTorch program and its engine; `reason` and `hint` say why it was left on the CPU.
 
-    `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable". `origin` is
-    the node's name in the quantized PyTorch module, "" if not known. `module` is the path of the nn.Module it belongs to
-    ("features.3.conv"), or the ONNX node it comes from. `constant` says that it reads no input of the program.
+    `inputs` are the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable". `origin` is its name in the
+    quantized PyTorch module, "" if not known. `module` is the path of its nn.Module ("features.3.conv"), or its ONNX node. A
+    `constant` reads no input of the program. `cpu_milliseconds` is its estimated time on the CPU, 0 on the NPU or if not known.
     """
 
     name: str
@@ -41,6 +41,7 @@ class NodeVerdict:
     origin: str = ""
     module: str = ""
     constant: bool = False
+    cpu_milliseconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -269,6 +270,8 @@ class Stock:
     `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU, `cpu` how
     long each takes there. `sdk` is the version of NXP's converter whose rules these are, `kernel_bytes` are kernels in the file
     (on chips whose NPU has its own controller).
+    `planned_bytes` is ExecuTorch's planned memory and `method_bytes` what its method allocator holds, were the same operators
+    delegated in an ExecuTorch program.
     """
 
     sdk: str = ""
@@ -278,6 +281,8 @@ class Stock:
     kernel_calls: int = 0
     scratch_bytes: int = 0
     arena_bytes: int = 0
+    planned_bytes: int = 0
+    method_bytes: int = 0
     prefetch_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0
@@ -301,8 +306,7 @@ class Whole:
     `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` the largest delegate's use of the temporary allocator:
     scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all. `graph_copy_bytes` has
     the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is a model of the target's
-    CPU: without one, `milliseconds` are the NPU's alone, not the program's. `cpu` has the parts of the CPU's time: nodes, calls
-    and copies.
+    CPU: without one, `milliseconds` are the NPU's alone. `cpu` has the parts of the CPU's time: nodes, calls and copies.
     """
 
     recipe: str = ""

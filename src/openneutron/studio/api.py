@@ -107,7 +107,7 @@ class Api:
         return name, (found.folder / known[name]).read_bytes()
 
     def _hello(self, stage: Stage) -> dict[str, Any]:
-        chips = [targets.load(name) for name in _targets()]
+        chips = [targets.load(name) for name in judged_targets()]
         return {
             "version": __version__,
             "engine": self._abilities.name,
@@ -145,7 +145,7 @@ class Api:
         return {}
 
     def _fits(self, stage: Stage, *, model: str) -> dict[str, Any]:
-        return self._do("fits", self.session.model(model), stage, chips=_targets()).value
+        return self._do("fits", self.session.model(model), stage, chips=judged_targets()).value
 
     def _help(self, stage: Stage, *, model: str, chip: str, limits: Mapping[str, float]) -> dict[str, Any]:
         asked = {key: max(float(limits.get(key, 0)), 0) for key in ("sram", "flash", "milliseconds")}
@@ -255,8 +255,8 @@ class Api:
         return self._perform(work, {"model": model.given(), **more}, stage, reads=model.reads, files={})
 
 
-def _targets() -> list[str]:
-    """The chips, then processors without an NPU."""
+def judged_targets() -> list[str]:
+    """Return the targets in the order of the page: chips, then processors without an NPU."""
     return sorted(targets.names(), key=lambda name: (targets.load(name).processor, name))
 
 

@@ -71,7 +71,7 @@ def cycles_of(model: bytes, **options: object) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("fetch", [False, True])
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.chips())
 def test_a_layer_waits_for_the_bytes_that_its_weights_are_stored_in(target: str, fetch: bool) -> None:
     given = {"target": target, "fetch_constants_to_sram": fetch}
     plain = cycles_of(linear(2.0), **given, passes_off=("code_weights",))

@@ -74,7 +74,7 @@ def test_any_layer(layer: Lstm) -> None:
     assert_exact(layer)
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 def test_every_target(target: str) -> None:
     assert_exact(Lstm(batch=2, cells=33, outputs=33, inputs=17), target)
     assert_exact(Lstm(cells=12, outputs=5, project=True, coupled=True, normalize=True), target)

@@ -48,7 +48,7 @@ def test_any_layer(layer: Svdf) -> None:
     assert_exact(layer)
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 def test_every_target(target: str) -> None:
     assert_exact(Svdf(batch=2, units=33, inputs=40, steps=10), target)
 

@@ -34,7 +34,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 @pytest.mark.parametrize("name", FORMS)
 def test_rolled_steps_are_litert(name: str, target: str) -> None:
     data = FORMS[name]
@@ -48,7 +48,7 @@ def test_rolled_steps_are_litert(name: str, target: str) -> None:
         assert all(np.array_equal(wanted[key], got[key]) for key in wanted)
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 def test_both_directions_are_stacked_by_a_loop_each(target: str) -> None:
     data = both_ways(5)
     result = convert(data, Options(target=target))

@@ -55,7 +55,7 @@ def test_a_report_and_its_compile_agree_however_many_samples_there_are() -> None
     report = with_sqnr(program.report, source.model, program.quantized, samples)
     assert report.output_sqnr == program.report.output_sqnr
     # Layers are those of the PT2E module, the output is the delivered program's: LSBs apart.
-    assert report.kernels[-1].sqnr == pytest.approx(program.report.output_sqnr, abs=0.2)
+    assert report.kernels[-1].sqnr == pytest.approx(program.report.output_sqnr, abs=0.5)
     fewer = with_sqnr(program.report, source.model, program.quantized, samples[:2])
     assert fewer.kernels[-1].sqnr != pytest.approx(program.report.output_sqnr, abs=0.2)
 

@@ -192,7 +192,7 @@ def test_the_program_follows_the_module_step_by_step(run: Callable[[Any, torch.T
     program = on.compile(model, samples()[0], calibration=samples())
     assert all(torch.equal(a, b) for a, b in zip(model.buffers(), before.buffers(), strict=True))
     assert program.report.output_sqnr is not None and program.report.output_sqnr > GOOD
-    assert not program.report.warnings
+    assert all("still grows after 12 calibration samples" in one for one in program.report.warnings)
     signal = noise = 0.0
     with torch.no_grad():
         for sample in samples():

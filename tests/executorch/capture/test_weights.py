@@ -102,6 +102,7 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "no JSON": (FILE[:8] + b"?" + FILE[9:], "byte 8: its header is no JSON"),
     "a list": (struct.pack("<Q", 2) + b"[]", "no JSON object"),
     "type": (stored(given(), dtype="F3"), "'embedding.weight': its type is 'F3'"),
+    "type of JSON": (stored(given(), dtype=["F32"]), "its type is"),
     "shape": (stored(given(), shape=[16, -8]), r"its shape is \[16, -8\]"),
     "size": (stored(given(), shape=[16, 9]), "it takes 512 bytes, F32 of shape .* needs 576"),
     "place": (stored(given(), data_offsets=[4, 516]), "begins at byte 4, the one before it ends at 0"),

@@ -35,6 +35,8 @@ def test_parts_sum_up_in_both_columns(target: str) -> None:
         (("portable",), whole.cpu_milliseconds), (("call",), whole.call_milliseconds), (("copy",), whole.copy_milliseconds),
     ):  # fmt: skip
         assert math.fsum(one.milliseconds for one in whole.cpu if one.engine in engines) == pytest.approx(total)
+    assert math.fsum(one.cpu_milliseconds for one in report.nodes) == pytest.approx(whole.cpu_milliseconds)
+    assert all((one.cpu_milliseconds > 0) is not one.delegated for one in report.nodes)
     assert math.fsum(one.milliseconds for one in stock.cpu) == pytest.approx(stock.cpu_milliseconds)
     assert sum(one.engine in ("portable", "cortex_m") for one in whole.cpu) == whole.cpu_operators
     assert {one.name for one in stock.cpu if one.engine == "call"} == {"NeutronGraph 0", "NeutronGraph 1"}

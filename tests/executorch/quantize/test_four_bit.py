@@ -14,7 +14,7 @@ from openneutron.certify.program import prove_program
 from openneutron.errors import OptionError
 from openneutron.executorch import NeutronQuantizer
 from openneutron.executorch.fx import arguments, operator_name
-from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.quantize.choices import Choices, LayerChoice
 from openneutron.executorch.quantize.four_bit import GroupedWeights, fits
 from openneutron.executorch.quantize.passes._attributes import tensor_of
 
@@ -124,9 +124,10 @@ def test_wrong_choices(given: dict[str, Any], message: str) -> None:
         NeutronQuantizer(**given)
 
 
-def test_adaround_is_for_eight_bits() -> None:
+def test_adaround_takes_one_kind_of_weights() -> None:
+    assert Choices(weights="int4", adaround=True).adaround
     with pytest.raises(OptionError, match="adaround"):
-        Choices(weights="int4", adaround=True)
+        Choices(layers=(LayerChoice("head", weights="int4"),), adaround=True)
 
 
 def test_scales_come_from_the_conversion_alone() -> None:

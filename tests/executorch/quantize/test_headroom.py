@@ -8,7 +8,7 @@ from torch import nn
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
-from openneutron.executorch.quantize.headroom import HEADROOM, HeadroomObserver
+from openneutron.executorch.quantize.headroom import HEADROOM, HeadroomObserver, PartObserver
 from openneutron.executorch.quantize.pt2e import calibrate, convert, prepare
 
 
@@ -35,3 +35,12 @@ def _sqnr(**options: str) -> float:
 
 def test_an_input_louder_than_all_that_was_seen_is_not_cut_off() -> None:
     assert _sqnr(activations="int16") > 35 > _sqnr(activations="int16", observer="minmax")
+
+
+def test_a_part_of_the_range_begins_at_zero() -> None:
+    observer = PartObserver(
+        part=1 / 4, dtype=torch.int8, qscheme=torch.per_tensor_affine, quant_min=-128, quant_max=127
+    )
+    observer(torch.tensor([0.5, 10.2]))
+    scale, zero_point = observer.calculate_qparams()
+    assert abs(float(scale) * 255 - 10.2 / 4) < 1e-5 and int(zero_point) == -128

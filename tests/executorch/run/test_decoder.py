@@ -42,6 +42,11 @@ def test_all_of_it_is_one_graph() -> None:
         "quantized_decomposed.dequantize_per_tensor.default"
     ]
     assert report.totals.neutron_graphs == 1
+    speed, reads, bound = (note for note in report.notes if note.startswith("text: "))
+    heads, width = decoders.SHAPE.shared_heads, decoders.SHAPE.head_width
+    cache = 2 * decoders.SHAPE.layers * CONTEXT * heads * width * 2  # keys and values of two bytes
+    assert f"the cache of {cache:,} bytes: {cache // CONTEXT} for each of {CONTEXT} positions" in reads
+    assert f"prompt of {CONTEXT} after" in speed and "bound by" in bound
 
 
 def test_it_tells_runners_what_they_ask() -> None:

@@ -143,7 +143,7 @@ def test_programs_run_in_threads_of_their_own():
         list(threads.map(work, range(len(shapes))))
 
 
-@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("target", targets.geometries())
 def test_every_target_runs(target: str):
     x = random_int8(1, 17, 9, 9)
     payload = payload_of(compiled(pool_model(nhwc(x)), target=target), [1], [1], target=target)

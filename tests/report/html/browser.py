@@ -131,6 +131,7 @@ def browser(width: int = 1360, height: int = 1000) -> Iterator[Browser]:
         switches = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
                     "--force-device-scale-factor=1", "--no-first-run", "--disable-background-networking",
                     "--disable-component-update", "--disable-sync", "--disable-quic",
+                    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a camera and a microphone
                     f"--window-size={width},{height}"]  # fmt: skip
         wanted = {"goog:chromeOptions": {"binary": binary, "args": switches}, "goog:loggingPrefs": {"browser": "ALL"}}
         made = _request(base, "POST", "/session", {"capabilities": {"alwaysMatch": wanted}})

@@ -38,9 +38,13 @@ def delegates(data: bytes) -> list[Delegate]:
     plans = program.tables(1, "a plan")
     if not plans:
         raise Refused("the program has no plan", program.position)
-    if len(plans) > 1:
-        raise Refused(f"the program has {len(plans)} plans, the bundle is of one", plans[1].position)
-    found = plans[0].tables(7, "a delegate")
+    # Methods that return a constant are plans without delegates; they are part of the frame.
+    computing = [plan for plan in plans if plan.tables(7, "a delegate")]
+    if len(computing) > 1:
+        raise Refused(
+            f"{len(computing)} plans of the program have delegates, the bundle is of one", computing[1].position
+        )
+    found = computing[0].tables(7, "a delegate") if computing else []
     return [_delegate(data, *_payload(data, program, one)) for one in found if one.text(0) == _BACKEND]
 
 

@@ -16,6 +16,8 @@ from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from openneutron.microcode.pte import PlanTensor
 
 KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "onnx": "ONNX model",
@@ -56,6 +58,7 @@ class Contents:
     delegates: dict[str, int] = field(default_factory=dict)
     graphs: tuple[GraphInfo, ...] = ()
     notes: tuple[str, ...] = ()
+    constants: dict[str, list[float | int | bool]] = field(default_factory=dict)  # of methods that give them
 
 
 def contents_of(data: bytes, where: str) -> Contents:
@@ -93,11 +96,16 @@ def contents_of(data: bytes, where: str) -> Contents:
         )
     if kind == "pte":
         from openneutron.microcode.pte import read_plan
+        from openneutron.microcode.pte_constants import read_constants
 
-        plan = read_plan(data, where=where)
-        inputs = tuple(_of_plan(f"input_{at}", one) for at, one in enumerate(plan.inputs))
-        outputs = tuple(_of_plan(f"output_{at}", one) for at, one in enumerate(plan.outputs))
-        return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
+        plan, constants = read_plan(data, where=where), read_constants(data, where=where)
+        inputs, outputs = (
+            tuple(_of_plan(f"{end}_{at}", one, _encoding(constants, end, at)) for at, one in enumerate(ends))
+            for end, ends in (("input", plan.inputs), ("output", plan.outputs))
+        )
+        return Contents(
+            where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes, constants
+        )
     return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
 
 
@@ -112,9 +120,15 @@ def _of_onnx(data: bytes, where: str) -> Contents:
     return Contents(where, KINDS["onnx"], len(data), inputs, outputs, found.operators, notes=found.notes)
 
 
-def _of_plan(name: str, tensor: PlanTensor) -> TensorInfo:
+def _of_plan(name: str, tensor: PlanTensor, encoding: str) -> TensorInfo:
     order = "channels last" if tensor.channels_last else ""
-    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, order=order)
+    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, quantization=encoding, order=order)
+
+
+def _encoding(constants: Mapping[str, Sequence[float]], end: str, at: int) -> str:
+    """Return scale and zero point of an INT8 input or output, which its program gives in constant methods."""
+    scale, zero_point = (constants.get(f"forward_{end}{at}_{what}", ()) for what in ("scale", "zp"))
+    return f"scale {scale[0]:.9g}, zero point {zero_point[0]:g}" if scale and zero_point else ""
 
 
 def _graph(blocks: Blocks) -> GraphInfo:

@@ -50,7 +50,7 @@ def run_compile(request: Request) -> bool:
     if "target" in r.options:
         r = replace(r, options={**r.options, "target": targets.canonical_name(r.options["target"])})
     found = found_source(r.source, r.size, r.calibration, trust=bool(r.options.get("trust")))
-    suffixes = {"tflite": (".tflite",), "onnx": (".pte", ".tflite")}.get(found.kind, (".pte",))
+    suffixes = {"tflite": (".tflite",), "onnx": (".pte", ".bpte", ".tflite")}.get(found.kind, (".pte", ".bpte"))
     as_litert = found.kind == "onnx" and output is not None and output.suffix == ".tflite"
     if output is None and not r.as_json:
         output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")
@@ -62,6 +62,8 @@ def run_compile(request: Request) -> bool:
         if not r.force and not (path is output and r.output is None):  # the default name is ours alone
             check_replaceable(path)
     given = {name: value for name, value in r.options.items() if name != "trust"}
+    if found.kind == "onnx" and given.pop("cut_head", False):
+        found = replace(found, cut=True)
     options = dict(given)
     options["dump_intermediates"] = r.intermediates is not None or r.report is not None
     if r.certificate is not None:
@@ -160,7 +162,7 @@ def _write(program: Program, output: Path | None, stem: str, request: Request) -
         files[path.name] = len(data.encode() if isinstance(data, str) else data)
 
     if output is not None:
-        put(output, program.data)
+        put(output, program.bundled() if output.suffix == ".bpte" else program.data)
         if program.report.quantization:
             put(output.with_name(f"{output.stem}.quantization.toml"), program.report.quantization)
     if request.options.get("dump_kernel_selection_code"):

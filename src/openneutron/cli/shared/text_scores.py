@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from openneutron.cli.inputs.loading import Source
+    from openneutron.executorch.capture.sources import Source
     from openneutron.language.perplexity import TextScore
 
 

@@ -82,6 +82,7 @@ class Source:
     calibration: str = ""
     trust: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    cut: bool = False  # an ONNX detector ends where top-k and non-maximum suppression begin
 
     @property
     def stem(self) -> str:
@@ -99,7 +100,7 @@ class Source:
         if self.kind == "tflite":
             return Loaded(Path(self.text).name, self.text, calibration=self._litert_calibration())
         if self.kind == "onnx":
-            return _of_onnx(self.text, self.sizes, self.calibration)
+            return _of_onnx(self.text, self.sizes, self.calibration, self.cut)
         loaded = self._load()
         if not self.calibration:
             return loaded
@@ -238,11 +239,11 @@ def _load_exported(text: str, trust: bool) -> Loaded:
     return _of_program(Path(text).stem, program, None, None, where=text)
 
 
-def _of_onnx(text: str, sizes: Mapping[str, int | tuple[int, ...]], calibration: str) -> Loaded:
+def _of_onnx(text: str, sizes: Mapping[str, int | tuple[int, ...]], calibration: str, cut: bool) -> Loaded:
     """An ONNX model: a quantized one as a program, a float one as a module with the data named, or random numbers."""
     from openneutron.onnx.importer import load
 
-    found = load(text, sizes=sizes)
+    found = load(text, sizes=sizes, cut=cut)
     name = Path(text).stem
     if found.quantized:
         if calibration:

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import torch
 from torch import nn
@@ -109,7 +109,7 @@ def _entry(entry: Any, where: str) -> tuple[torch.dtype, list[int], int, int]:
     """Return type, shape, begin and end of a tensor."""
     given = entry if isinstance(entry, dict) else {}
     kind, shape, place = given.get("dtype"), given.get("shape"), given.get("data_offsets")
-    if kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise FormatError(f"its type is {kind!r}", where=where, hint=f"known types: {', '.join(_TYPES)}")
     if not _are_sizes(shape) or not _are_sizes(place) or len(place) != 2:
         raise FormatError(f"its shape is {shape!r} and its place {place!r}", where=where, hint=_AGAIN)
@@ -122,7 +122,7 @@ def _entry(entry: Any, where: str) -> tuple[torch.dtype, list[int], int, int]:
     return _TYPES[kind], shape, begin, end
 
 
-def _are_sizes(value: Any) -> bool:
+def _are_sizes(value: Any) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(one) is int and 0 <= one < 1 << 63 for one in value)
 
 

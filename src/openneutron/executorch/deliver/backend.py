@@ -233,7 +233,7 @@ def _blocks(graph: Graph, options: Options, result: Result) -> tuple[memoryview,
         raise ConverterError(
             "the converted model has no microcode, weights or kernels", where=f"partition {options.partition}"
         )
-    return tuple(memoryview(block.reshape(-1)) for block in constants if block is not None)  # type: ignore[return-value]
+    return tuple(block.reshape(-1).data for block in constants if block is not None)  # type: ignore[return-value]
 
 
 def _map(converted: Graph, tensors: list[int], source: Graph, names: list[int], positions: list[int]) -> list[int]:

@@ -69,7 +69,7 @@ def retrace(
 
 
 def _straight(
-    program: ExportedProgram, partitioner: NeutronPartitioner, constants: Mapping[str, Any] | None
+    program: ExportedProgram, partitioner: NeutronPartitioner, constants: Mapping[str, Any] | None = None
 ) -> EdgeProgramManager:
     """Run the steps of `to_edge_transform_and_lower`, without its retraces."""
     if not write_edge.is_used():

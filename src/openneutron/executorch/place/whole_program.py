@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -14,7 +15,7 @@ from openneutron.executorch.fx import GETITEM, layer_of, operator_name, value_of
 from openneutron.executorch.place.border import copy_cycles, transposed_bytes
 from openneutron.executorch.place.cpu_model import cpu_cycles
 from openneutron.machine import targets
-from openneutron.report.model import CpuTime, Whole
+from openneutron.report.model import CpuTime, NodeVerdict, Whole
 from openneutron.report.totals import delegate_bytes
 
 
@@ -75,6 +76,12 @@ def whole_program(
         delegate_bytes=delegate_bytes([p.report.totals for p in partitions], turned),
         cpu=(*nodes, *calls) if chip is not None else (),
     )
+
+
+def with_cpu_times(verdicts: Sequence[NodeVerdict], whole: Whole) -> tuple[NodeVerdict, ...]:
+    """Return the verdicts with the time that each node left on the CPU takes there."""
+    times = {part.name: part.milliseconds for part in whole.cpu if part.engine not in ("call", "copy")}
+    return tuple(replace(one, cpu_milliseconds=times.get(one.name, 0.0)) for one in verdicts)
 
 
 def _place_of(node: Node) -> str:

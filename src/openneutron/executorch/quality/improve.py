@@ -263,9 +263,13 @@ def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed:
     """Return the choices that a compile begins with: for a decoder, 16 bits everywhere but in products with weights.
 
     A residual stream grows from layer to layer, and the noise of a cache adds up over the context; with a token a call the
-    weights take the time. What a user chose stays.
+    weights take the time. 4-bit weights are rounded for the calibration data. What a user chose stays.
     """
-    if wish.quality == "plain" or fixed & {"activations", "precision"} or not decoder_constants(exported):
+    if wish.quality == "plain" or not decoder_constants(exported):
+        return chosen
+    if chosen.weights == "int4" and "adaround" not in fixed:
+        chosen = replace(chosen, adaround=True)
+    if fixed & {"activations", "precision"}:
         return chosen
     narrow = LayerChoice(_WEIGHTED, activations="int8")
     return replace(chosen, activations="int16", layers=(narrow, *chosen.layers))

@@ -77,9 +77,9 @@ class Choices:
     layers: tuple[LayerChoice, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.adaround and "int4" in (self.weights, *(one.weights for one in self.layers)):
+        if self.adaround and self.weights != "int4" and any(one.weights == "int4" for one in self.layers):
             raise OptionError(
-                "adaround rounds 8-bit weights one by one, 4-bit weights share a factor", hint="leave one of them out"
+                "adaround rounds weights of 8 or of 4 bits, and some layers have 4", hint="leave one of them out"
             )
 
     @classmethod

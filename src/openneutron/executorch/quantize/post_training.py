@@ -27,8 +27,10 @@ from openneutron.executorch.quantize.check.rewrites import describe_node
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.improve.refine import refine
+from openneutron.executorch.quantize.improve.round_groups import round_groups
 from openneutron.executorch.quantize.improve.smooth import smooth
 from openneutron.executorch.quantize.pt2e import Findings, calibrate, convert, prepare
+from openneutron.executorch.quantize.specs import SMALLEST_SCALE
 from openneutron.executorch.quantize.states import States, restore, separate_module, states_of
 from openneutron.executorch.stage_times import Stages
 
@@ -105,18 +107,19 @@ def _quantize(
     counts: dict[str, int] = {}
     found = Findings()
     with stages("preparing for quantization"), one_thread():
-        before = [partial(_step, counts, *one) for one in _before(chosen, batches)]
+        before = [partial(_step, counts, *one) for one in _before(chosen, batches, quantizer)]
         prepared = prepare(exported, quantizer, before, samples=batches, found=found)
     states = states_of(prepared)
     with stages("calibrating"):
         calibrate(prepared, batches, found=found, state_headroom=chosen.state_headroom)
     with stages("quantizing"):
-        quantized = convert(_copy_prepared(prepared) if chosen.correct_bias or chosen.adaround else prepared)
+        adaround = chosen.adaround and chosen.weights != "int4"  # 4-bit weights are rounded before
+        quantized = convert(_copy_prepared(prepared) if chosen.correct_bias or adaround else prepared)
     notes = [f"{counts[name]} {what}" for name, what in _NOTES.items() if name in counts]
-    if chosen.correct_bias or chosen.adaround:
+    if chosen.correct_bias or adaround:
         with stages("refining weights and biases"), one_thread():
             done = refine(
-                quantized, prepared, batches, correct_bias=chosen.correct_bias, adaround=chosen.adaround
+                quantized, prepared, batches, correct_bias=chosen.correct_bias, adaround=adaround
             )  # fmt: skip
             notes += done.notes()
     restore(quantized, states)
@@ -128,15 +131,24 @@ def _quantize(
     return Converted(quantized, (*notes, *found.notes), tuple(found.warnings), lossy, states)
 
 
-_NOTES = {"equalize": "pairs of layers equalized", "smooth": "layer norms smoothed"}
+_NOTES = {
+    "groups": "layers rounded to 4 bits for the calibration data",
+    "equalize": "pairs of layers equalized",
+    "smooth": "layer norms smoothed",
+}
 
 
-def _before(chosen: Choices, batches: Batches) -> list[tuple[str, Callable[[GraphModule], int]]]:
+def _before(chosen: Choices, batches: Batches, quantizer: Quantizer) -> list[tuple[str, Callable[[GraphModule], int]]]:
     steps: list[tuple[str, Callable[[GraphModule], int]]] = []
     if chosen.smooth:
         steps.append(("smooth", lambda module: smooth(module, batches)))
     if chosen.equalize:
         steps.append(("equalize", equalize))
+    if chosen.adaround and chosen.weights == "int4":
+        narrow = getattr(quantizer, "has_four_bits", lambda node: False)
+        steps.append(
+            ("groups", lambda module: round_groups(module, batches, chosen.group_size, SMALLEST_SCALE, narrow))
+        )
     return steps
 
 

@@ -206,6 +206,10 @@ class NeutronQuantizer(Quantizer):
         """The patterns of `exclude` that matched no node of the models annotated so far."""
         return tuple(pattern for pattern in self.exclude if pattern not in self._matched)
 
+    def has_four_bits(self, node: Node) -> bool:
+        """Return whether the weights of a node were chosen to have 4 bits."""
+        return self._specs(node).weights == "int4"
+
     def _specs(self, node: Node) -> Specs:
         """Return the specs of a node: those of the model with the settings of matching layers."""
         if not self.layers:
@@ -220,7 +224,7 @@ class NeutronQuantizer(Quantizer):
 
 
 def _names(node: Node) -> set[str]:
-    """Return every name a pattern can match: the node's, its operator's, its module's path and classes."""
+    """Return every name a pattern can match: the node's, its ONNX node's, its operator's, its module's path and classes."""
     kinds = module_types(node)
     names = {node.name, operator_name(node), layer_of(node), module_path(node), *kinds}
     return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

@@ -7,6 +7,8 @@ Example:
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
@@ -42,3 +44,22 @@ def decoder_of(loaded: LoadedProgram, where: str) -> Decoder:
 
 def _is_one_integer(dtype: str, shape: tuple[int, ...]) -> bool:
     return dtype in ("int32", "int64") and all(size == 1 for size in shape)
+
+
+def module_decoder(model: torch.nn.Module, example_inputs: Sequence[torch.Tensor], like: Decoder) -> Decoder:
+    """Return a float module as a decoder with the context and vocabulary of its program; its buffers are copies."""
+    module = copy.deepcopy(model).eval()
+    first = {name: value.clone() for name, value in module.named_buffers()}
+
+    def reset() -> None:
+        with torch.no_grad():
+            for name, value in module.named_buffers():
+                value.copy_(first[name])
+
+    def step(token: int, position: int) -> Any:
+        pairs = zip(example_inputs, (token, position), strict=True)
+        with torch.no_grad():
+            result = module(*(torch.full_like(one, value) for one, value in pairs))
+        return (result[0] if isinstance(result, (tuple, list)) else result).numpy()
+
+    return Decoder(step, reset, like.context, like.vocabulary)

@@ -12,7 +12,7 @@ import re
 import threading
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -168,12 +168,12 @@ class LoadedProgram:
         """
         found: dict[str, Any] = {}
         for name in sorted(self._program.method_names - {_METHOD}):
-            method = self._library.watch(lambda name=name: self._program.load_method(name))
+            method = self._library.watch(partial(self._program.load_method, name))
             if method.error is not None or method.lines:
                 raise _failure(method, self._where) from method.error
             if method.value.metadata.num_inputs():
                 continue
-            outcome = self._library.watch(lambda method=method: method.value.execute([]))
+            outcome = self._library.watch(partial(method.value.execute, []))
             if outcome.error is not None:
                 raise _failure(outcome, self._where) from outcome.error
             values = list(outcome.value)

@@ -73,6 +73,13 @@ def replace_program(manager: EdgeProgramManager, method: str, program: ExportedP
     attribute(manager, "_edge_programs", "executorch")[method] = program
 
 
+def add_constant_methods(manager: EdgeProgramManager, constants: Mapping[str, Any]) -> None:
+    """Add methods that give constants to a program that is lowered already; the manager takes them only when it is made."""
+    if constants:
+        given = attribute(manager, "_config_methods", "executorch") or {}
+        manager._config_methods = {**constants, **given}
+
+
 def pipeline_of(session: Any) -> list[Any]:
     """The stages of an export session in order."""
     return [*attribute(session, "_pipeline_stages", "executorch")]

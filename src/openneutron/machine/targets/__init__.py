@@ -120,6 +120,27 @@ def chips() -> tuple[str, ...]:
     return tuple(name for name in names() if not load(name).processor)
 
 
+def is_processor(name: str) -> bool:
+    """Whether a name is that of a target without an NPU, whose core runs the kernels.
+
+    Example:
+        >>> is_processor("cortex_m33"), is_processor("imxrt700"), is_processor("imx943")
+        (True, False, False)
+    """
+    return name in names() and load(name).processor
+
+
+@cache
+def geometries() -> tuple[str, ...]:
+    """Names of targets that differ in more than clocks, sizes and prices: all chips, and one processor for all of them.
+
+    Example:
+        >>> "mcxn94x" in geometries(), "cortex_m33" in geometries(), "cortex_m7" in geometries()
+        (True, True, False)
+    """
+    return (*chips(), "cortex_m33")
+
+
 @cache
 def _table(name: str) -> dict[str, Any]:
     """Read the TOML file of a target."""

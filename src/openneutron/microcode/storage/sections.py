@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import accumulate
 
 import numpy as np
@@ -208,11 +209,11 @@ def plain_bytes(sections: Sequence[Section]) -> int:
 def write_sections(
     sections: Sequence[Section], plain: bytes, units: int, length: int, least: Sequence[int] = ()
 ) -> tuple[bytes, bytes]:
-    """Return the weights block, and the section table in packed words.
+    """Return the weights block, filled up to a multiple of the alignment, and the section table in packed words.
 
     `least` is the least number of stored bytes for each word of a record.
     """
-    block: list[Buffer] = []
+    block = BytesIO()  # grows in place: a list of parts and their join would be the block twice
     records = bytearray()
     for section, data in _pieces(sections, plain):
         stored, width = _encode(section, data, units, length)
@@ -223,8 +224,10 @@ def write_sections(
         )  # fmt: skip
         words = [int.from_bytes(record[at : at + 4], "little") for at in range(0, len(record), 4)]
         records += pack_words(words, least)
-        block += (stored, bytes(-len(stored) % WORD))
-    return b"".join(block), bytes(records)
+        block.write(stored)
+        block.write(bytes(-len(stored) % WORD))
+    block.write(bytes(-block.tell() % ALIGNMENT))
+    return block.getvalue(), bytes(records)
 
 
 def read_sections(

@@ -4,7 +4,7 @@ import { SCALES, judge } from "./judge.js";
 
 const WORDS = { sram: "RAM", flash: "Flash", milliseconds: "Latency" };
 const WHAT = { stock: "NXP's converter", open: "open schedule" };
-const ALONE = "OpenNeutron, on the core"; // a processor has no NPU, and NXP's converter makes nothing for it
+const ALONE = "on the core"; // a processor has no NPU, and NXP's converter makes nothing for it
 const WHY = {
   stock: "What NXP's converter makes today: all that a board runs.",
   open: "This compiler's schedule, which runs in the simulator.",

@@ -128,6 +128,16 @@ CASES: dict[str, Callable[[], tuple[Made, Batches]]] = {
     "length with a lower limit": lambda: (
         Made(lambda s, x: x / x.norm(dim=-1, keepdim=True).clamp_min(2.0)), normal((1, 8, N), scale=0.3)),
     "softmax clamped": lambda: (Made(lambda s, x: torch.softmax(x * 3, -1).clamp(0.05, 0.5)), normal((1, 8, N))),
+    "sigmoid clamped inside of silu": lambda: (
+        Made(lambda s, x: x * torch.sigmoid(x).clamp(0.2, 0.8)), normal((1, 8, 64), scale=4)),
+    "swiglu with limits": lambda: (
+        Made(lambda s, x: (x[..., :8].clamp(-1, 1) + 1) * (lambda g: g * torch.sigmoid(1.702 * g))(x[..., 8:].clamp(max=1.0))),
+        normal((1, 8, N), scale=2)),
+    "exponents with a lower limit": lambda: (
+        Made(lambda s, x: (lambda e: e / e.sum(-1, keepdim=True))(
+            torch.exp((x - x.amax(-1, keepdim=True)).clamp(min=-1)))), normal((1, 8, N), scale=2)),
+    "softmax with one more in the sum": lambda: (
+        Made(lambda s, x: torch.exp(x) / (1 + torch.exp(x).sum(-1, keepdim=True))), normal((1, 8, N), shift=-3)),
     "norm with a large epsilon": lambda: (Made(lambda s, x: F.layer_norm(x, (64,), eps=0.5)), normal((1, 8, 64))),
 }  # fmt: skip
 
@@ -145,7 +155,7 @@ def test_what_is_delivered_is_the_model_or_warned_of(name: str) -> None:
     torch.manual_seed(0)
     model, batches = CASES[name]()
     model.eval()
-    program = openneutron.compile(copy.deepcopy(model), batches[0], calibration=batches)
+    program = openneutron.compile(copy.deepcopy(model), batches[0], calibration=batches, quality="plain")
     with torch.no_grad():
         wanted = torch.cat([model(*batch).reshape(-1) for batch in batches])
         found = torch.cat([program.run(*batch)[0].reshape(-1) for batch in batches])

@@ -6,9 +6,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node
 from openneutron.compiler.passes.rolling.body import LEAST_STEPS, ONE_INPUT, WITH_WEIGHTS, Body, Use, place_of
@@ -34,6 +36,11 @@ def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Bo
     return None
 
 
+def _digest(data: npt.NDArray[Any]) -> bytes:
+    """Return what tells contents apart; the contents themselves would be a second copy of all weights."""
+    return sha256(np.ascontiguousarray(data).reshape(-1).view(np.uint8).data).digest()
+
+
 def _picks(node: Node) -> bool:
     """Return whether a node is a slice of step 1, which may only select a part of its input."""
     return node.kernel == "slice" and node.params.step == (1, 1, 1, 1)
@@ -56,7 +63,7 @@ def _likeness(graph: KernelGraph, node: Node, kind: Any, contents: dict[bytes, i
     operands: list[Any] = []
     for operand in node.operands:
         if isinstance(operand, np.ndarray):
-            operands.append(contents.setdefault(operand.tobytes(), len(contents)))
+            operands.append(contents.setdefault(_digest(operand), len(contents)))
         elif operand is not None:
             value = graph.values[operand]
             if value.data is None and not _picks(node) and value.shape[:2] != (1, 1):
