@@ -82,6 +82,12 @@ TARGET ?= cortex_m33
 OPTIONS ?=
 FIRMWARE_NAME := $(basename $(notdir $(NETWORK)))
 FIRMWARE := build/firmware/$(FIRMWARE_NAME)
+# QEMU's board for the core; the Cortex-M85's runs on the Cortex-M55's.
+FIRMWARE_MACHINE = $(or $(MACHINE_$(TARGET)),mps2-an505)
+MACHINE_cortex_m4 := mps2-an386
+MACHINE_cortex_m7 := mps2-an500
+MACHINE_cortex_m55 := mps3-an547
+MACHINE_cortex_m85 := mps3-an547
 FIRMWARE_MODEL := $(FIRMWARE)/compiled$(or $(filter .tflite,$(suffix $(NETWORK))),.pte)
 firmware: setup ## one model as an image for a Cortex-M's own core: make firmware [NETWORK=model.tflite] [TARGET=cortex_m33] [OPTIONS=]
 	@mkdir -p $(FIRMWARE)
@@ -90,7 +96,7 @@ firmware: setup ## one model as an image for a Cortex-M's own core: make firmwar
 	@$(MAKE) -s -f runtime/cortex_m33/firmware.mk library image MODEL=$(FIRMWARE) NAME=$(FIRMWARE_NAME) CPU=$(subst _,-,$(TARGET)) \
 		BUILD=build/firmware/$(TARGET) CHECKSUM=no LEAN=yes SELECTION=$(FIRMWARE)/compiled_kernel_selection.c
 	@arm-none-eabi-size build/firmware/$(TARGET)/lean*/libneutron.a -t | tail -1 | awk '{print "build/firmware/$(TARGET)/libneutron.a: " $$1 " bytes of text"}'
-	@echo "$(FIRMWARE)/$(FIRMWARE_NAME).elf: qemu-system-arm -M mps2-an505 -nographic -semihosting -kernel $(FIRMWARE)/$(FIRMWARE_NAME).elf"
+	@echo "$(FIRMWARE)/$(FIRMWARE_NAME).elf: qemu-system-arm -M $(FIRMWARE_MACHINE) -nographic -semihosting -kernel $(FIRMWARE)/$(FIRMWARE_NAME).elf"
 
 firmware-test: setup ## models of the zoo and every kernel on M33, M4, M55 and others under QEMU, bit for bit the host's
 	$(BIN)/python -m pytest -q tests/firmware -rs -m "not real"

@@ -106,7 +106,7 @@ def summary(rows: Iterable[Row], variant: str = "default") -> Summary:
     ratios = []
     for row in own:
         other = plain.get(row["network"], row)
-        if "seconds" in row and row["options"] != other["options"] and is_accurate(other):
+        if "seconds" in row and "seconds" in other and row["options"] != other["options"] and is_accurate(other):
             ratios.append(row["seconds"] / other["seconds"])
     return Summary(
         len(own), sum(len(silent_parts(row)) for row in own), len(reached),

@@ -1,4 +1,4 @@
-"""The decoder's table: what the page on language models promises about perplexity, graphs and flash."""
+"""The decoder's table: what the page on language models promises about perplexity and graphs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ def test_every_precision_is_explained() -> None:
 
 
 @pytest.mark.full
-def test_perplexity_graphs_and_flash() -> None:
+def test_perplexity_and_graphs() -> None:
     headings, *rows = decoder.tables(list(decoder.PRECISIONS), 4)
     found = {row[0]: dict(zip(headings, row, strict=True)) for row in rows}
     for name, most in PROMISES.items():
         assert float(found[name]["x float"]) <= most, found[name]
     for name in decoder.PRECISIONS:
         assert (found[name]["graphs"], found[name]["CPU"]) == ("1", "0")
-    flash = {name: int(found[name]["weights"].replace(",", "")) for name in ("int16", "int4")}
-    assert flash["int4"] < flash["int16"]

@@ -18,7 +18,7 @@ from openneutron.microcode.instructions import Program
 
 # NEUTRON_CONTEXT_BYTES of neutron.h, which a test compares: a handle on any processor.
 CONTEXT_BYTES = 816
-# Half again as much as the models of the zoo need on a Cortex-M33, measured by painting it; firmware.mk reads it here.
+# A fifth more than the models of the zoo need on a Cortex-M33, measured by painting it; firmware.mk reads it here.
 STACK_BYTES = 5120
 
 

@@ -60,7 +60,7 @@ def sentence(names: tuple[str, ...]) -> str:
     """Return what a report says about a cut."""
     return (
         "the head is cut where top-k and non-maximum suppression begin: "
-        f"outputs are {', '.join(names)}; select boxes from them in the application"
+        f"outputs are {', '.join(names)}; choose boxes among them in the application"
     )
 
 

@@ -13,7 +13,7 @@ from openneutron.machine.runtime_memory import STACK_BYTES
 from openneutron.project.boards import Board
 
 # The most that driver, start-up and all kernels take as code; a selection takes less. A test holds an image to it.
-CODE_BYTES = 80 * 1024
+CODE_BYTES = 96 * 1024
 # Variables of the driver besides the model's own memory; a test holds an image to it.
 STATIC_BYTES = 1024
 

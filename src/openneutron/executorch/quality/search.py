@@ -101,7 +101,7 @@ class Search:
         """
         weights: list[tuple[str, dict[str, Any]]] = [
             ("layers equalized", {"equalize": True}),
-            ("weights rounded for their layer", {"adaround": True}),
+            *([("weights rounded for their layer", {"adaround": True})] if self._has_weights_to_round() else []),
         ]
         changes: list[tuple[str, dict[str, Any]]] = [
             ("weights per channel", {"per_channel": True}),
@@ -113,6 +113,10 @@ class Search:
         ]
         open_to_change = [(text, how) for text, how in changes if not self.fixed & how.keys()]
         self.try_all([(text, partial(self._with_all, how)) for text, how in open_to_change])
+
+    def _has_weights_to_round(self) -> bool:
+        """Return whether weights may be rounded one by one: those of 4 bits share a factor."""
+        return "int4" not in (self.best.weights, *(one.weights for one in self.best.layers))
 
     def _weights_matter(self) -> bool:
         """Return whether the noise of the weights is a part worth reducing of what the goal allows; unknown noise is."""

@@ -76,3 +76,10 @@ def test_a_model_without_observers_has_no_range() -> None:
     watch = CalibrationWatch(prepared, noise(9))
     watch.after_sample()
     assert watch.notes() == () and watch.warnings() == ()
+
+
+def test_other_tokens_are_other_samples() -> None:
+    model = nn.Embedding(40, 8)
+    different: Samples = [(torch.tensor([at % 40]),) for at in range(32)]
+    assert not [one for one in findings(model, different).notes if "nearly the same" in one]
+    assert [one for one in findings(model, different[:1] * 32).notes if "nearly the same" in one]

@@ -88,9 +88,13 @@ class CalibrationWatch:
     def _are_alike(self) -> bool:
         first = self._batches[0]
         for position, value in enumerate(first):
-            if not value.is_floating_point() or not value.numel():
+            if not value.numel():
                 continue
             others = [batch[position] for batch in self._batches[1:]]
+            if not value.is_floating_point():
+                if any(not torch.equal(one, value) for one in others):
+                    return False
+                continue
             if any(one.shape != value.shape for one in others):
                 return False
             width = float(value.max() - value.min()) or float(value.abs().max()) or 1.0
