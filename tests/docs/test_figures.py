@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
 from examples import demo, imxrt700cm, qat_cifar10
+from openneutron.cli.main import run
 from tests.docs.blocks import ROOT, first_missing
 
 QUICK = "mixed"
@@ -55,3 +58,30 @@ def test_the_page_of_training_shows_what_the_example_measures(capsys: pytest.Cap
         for text in (capsys.readouterr().out, page("docs/qat.md"))
     )
     assert len(shown) == 4 and printed == shown
+
+
+def tuned(row: str) -> str:
+    """Return the accuracy that the page of tuning shows for a quantization."""
+    (found,) = (
+        line[1] for line in map(cells, page("docs/tuning.md").splitlines()) if len(line) == 3 and row in line[0]
+    )
+    return found.replace(" ", "")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", ["--observer minmax", "--equalize --correct-bias", "--adaround --correct-bias"])
+def test_the_page_of_tuning_shows_what_methods_reach(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    methods = [] if "minmax" in options else options.split()
+    words = ["mobilenet_v2_cifar", "--per-tensor", "--observer", "minmax", *methods, "--limit", "1000", "--json"]
+    assert run(["evaluate", *words]) == 0
+    (form,) = (one for one in json.loads(capsys.readouterr().out) if one["form"] == "PT2E")
+    assert f"{form['accuracy']:.1%}" == tuned(options)
+
+
+@pytest.mark.full
+def test_the_page_of_tuning_shows_what_tune_finds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    given = ["mobilenet_v2_cifar", "--drop", "0.001", "--limit", "1000", "-o", str(tmp_path / "q.toml")]
+    assert run(["tune", *given]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(rf"as it is [\d.]+ dB {tuned('the default')} ", text)
+    assert f"{tuned('tune --drop')} of answers right" in text and "1.00 × the cycles" in text
