@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, qat_cifar10, wake_word
+from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, wake_word
 from examples import onnx as onnx_example
 from openneutron.program import Program
 
@@ -50,21 +50,6 @@ def test_imxrt700cm_shows_every_engine_and_why(capsys: pytest.CaptureFixture[str
     text = " ".join(capsys.readouterr().out.split())
     assert "Operators per engine" in text and "mixed" in text
     assert "aten.topk.default" in text and "portable" in text and "cortex_m" in text
-
-
-@pytest.mark.full
-def test_imxrt700cm_places_and_runs_all_its_networks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert imxrt700cm.main() == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in imxrt700cm.CASES)
-
-
-@pytest.mark.full
-def test_qat_cifar10_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> None:
-    """Crude quantization loses two points or more, training ends within half a point of float: else exit code 1."""
-    assert qat_cifar10.main([]) == 0
-    text = capsys.readouterr().out
-    assert "top-1 on 1,000" in text and all(word in text for word in ("float", "crude PTQ", "PTQ:", "QAT:"))
 
 
 @pytest.mark.full

@@ -21,6 +21,7 @@ from openneutron.executorch.capture.inline_scopes import inline_scopes
 from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
 from openneutron.executorch.upstream.names import TreeSpec, with_calls
 from openneutron.executorch.upstream.trace_one_step import trace_one_step
+from openneutron.executorch.ways_out import way_out
 
 Inputs = tuple[torch.Tensor, ...]
 _STORED = (tuple, list, dict, OrderedDict)  # results that a `.pte` can describe
@@ -111,7 +112,7 @@ def check_program(program: ExportedProgram, *, from_module: bool) -> None:
         names = sorted({operator_name(node) for node in program.graph.nodes if node.op == "call_function"})
         raise UnsupportedError(
             f"no operator of the model can be quantized: it has {', '.join(names) or 'none'}",
-            hint="`openneutron ops` lists what can",
+            hint=next(filter(None, (way_out(name).hint for name in names)), "`openneutron ops` lists what can"),
         )
     raise UnsupportedError(
         "the program is not quantized",
