@@ -27,8 +27,8 @@ enum { FAULT_STATUS = 3 }; /* main() returns 0, 1 or 2 */
 #define SET_STACK_LIMIT(bottom) ((void)(bottom))
 #endif
 
-/* Vectors belong to the coprocessors 10 and 11, which a processor starts without: Coprocessor Access
- * Control Register (Armv8.1-M, D1.2). */
+/* Vectors belong to the coprocessors 10 and 11, which a processor starts without: Coprocessor
+ * Access Control Register (Armv8.1-M, D1.2). */
 #if defined(__ARM_FEATURE_MVE)
 #define CPACR (*(volatile uint32_t *)0xE000ED88u)
 #define ALLOW_VECTORS() \

@@ -1,6 +1,6 @@
-/* The seam between the kernels' definitions and the loops of host/simd/, dsp/ and helium/: a kernel offers a
- * checked call to the instruction set in use, which either runs all of it and answers 1, or has no
- * loop for such a call and answers 0.
+/* The seam between the kernels' definitions and the loops of host/simd/, dsp/ and helium/: a kernel
+ * offers a checked call to the instruction set in use, which either runs all of it and answers 1,
+ * or has no loop for such a call and answers 0.
  *
  * A loop gives the bytes the definition gives. It may read and write in another order, so it relies
  * on what the compiler keeps: an output shares no byte with an input of the same call, unless they

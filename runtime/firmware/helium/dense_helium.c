@@ -8,7 +8,7 @@
  */
 #include "loops.h"
 #include "products_helium.h"
-#include "dsp/stage_dsp.h"
+#include "stage_helium.h"
 
 #if NK_HAS_HELIUM
 
@@ -25,7 +25,7 @@ typedef struct {
     uint32_t input_zero; /* in each byte of a word */
     const int8_t *weights;
     size_t block_bytes, group_bytes; /* weights of four output channels, of a group */
-    bool is_short;                   /* the outputs' form */
+    bool by_fours;                   /* outputs are, which have no table */
     bool in_place;                   /* a window is one tap, inside the image */
     bool dense_rows;                 /* taps of a row of the window follow each other */
 } dense;
@@ -59,8 +59,8 @@ static uint8_t *copy_tap(const dense *d, const uint8_t *from, uint8_t *to) {
     const uint8x16_t absent = vreinterpretq_u8_u32(vdupq_n_u32(d->input_zero));
     for (uint32_t at = 0; at < d->tap_bytes; at += 16) {
         const mve_pred16_t there = at < d->inputs ? vctp8q(d->inputs - at) : 0;
-        const uint8x16_t bytes = from ? vld1q_z_u8(from + at, there)
-                                      : vpselq_u8(absent, vdupq_n_u8(0), there);
+        const uint8x16_t bytes =
+            from ? vld1q_z_u8(from + at, there) : vpselq_u8(absent, vdupq_n_u8(0), there);
         vst1q_p_u8(to + at, bytes, vctp8q(d->tap_bytes - at));
     }
     return to + d->tap_bytes;
@@ -102,7 +102,8 @@ static void gather(const dense *d, const pixels *p, uint32_t pixel, uint32_t gro
                                : copy_thin(d, from, last, here, to);
             continue;
         }
-        for (const int32_t end = ix + (int32_t)here * w->dilation_w; ix < end; ix += w->dilation_w) {
+        for (const int32_t end = ix + (int32_t)here * w->dilation_w; ix < end;
+             ix += w->dilation_w) {
             const bool there = row && ix >= 0 && (uint32_t)ix < in->width;
             const size_t at = (size_t)ix * in->pixel + (size_t)group * d->inputs;
             to = copy_tap(d, there ? row + at : NULL, to);
@@ -115,7 +116,7 @@ static void finish(const dense *d, const pixels *p, size_t channel, uint32_t cou
                    const nk_four_sums *sums) {
     const nk_stage *stage = d->stage;
     for (uint32_t m = 0; m < count; m += 4, ++sums) {
-        if (!d->is_short) {
+        if (!d->by_fours) {
             for (uint32_t pixel = 0; pixel < p->count; ++pixel)
                 for (uint32_t at = m; at < m + 4 && at < count; ++at)
                     p->to[pixel][channel + at] =
@@ -125,14 +126,11 @@ static void finish(const dense *d, const pixels *p, size_t channel, uint32_t cou
         const mve_pred16_t left = vctp32q(count - m);
         const int32_t *at =
             (const int32_t *)(const void *)(stage->table + stage->column + 4 * (channel + m));
-        const int32x4_t multipliers = vld1q_z_s32(at, left),
-                        shifts = vld1q_z_s32(at + stage->column / 4, left);
+        const nk_four_scales scales =
+            nk_make_four_scales(vld1q_z_s32(at, left), vld1q_z_s32(at + stage->column / 4, left));
         for (uint32_t pixel = 0; pixel < p->count; ++pixel) {
-            /* As in dsp/stage_dsp.h. */
-            int32x4_t sum = vqrdmulhq_s32(vld1q_s32(sums->pixel[pixel]), multipliers);
-            sum = vrshlq_s32(vaddq_s32(sum, vshrq_n_s32(sum, 31)), shifts);
-            sum = vaddq_n_s32(sum, stage->zero);
-            sum = vminq_s32(vmaxq_s32(sum, vdupq_n_s32(stage->low)), vdupq_n_s32(stage->high));
+            int32x4_t sum = nk_four_mbqm(&scales, vld1q_s32(sums->pixel[pixel]));
+            sum = nk_four_clamped(vaddq_n_s32(sum, stage->zero), stage->low, stage->high);
             vstrbq_p_s32((int8_t *)p->to[pixel] + channel + m, sum, left);
         }
     }
@@ -235,8 +233,7 @@ static int run(dense *d) {
     d->group_bytes = nk_blocks(d->outputs, UNITS) * d->block_bytes;
     d->dense_rows = d->groups == 1 && w->dilation_w == 1 && d->in->pixel == d->in->channels &&
                     d->inputs % LENGTH == 0;
-    d->is_short = nk_stage_is_short(d->stage, d->out->channels,
-                                    (uint64_t)d->taps * d->tap_bytes * (128u * 128u));
+    d->by_fours = d->stage->rounding == NEUTRON_ROUNDING_DOUBLE && !d->stage->lut;
     all_pixels(d);
     return 1;
 }
@@ -254,8 +251,7 @@ int nk_helium_conv2d(const nk_call *call, const nk_stage *stage) {
 int nk_helium_fully_connected(const nk_call *call, const nk_stage *stage) {
     const nk_fully_connected_params *p =
         (const nk_fully_connected_params *)(const void *)call->params;
-    dense d = {
-        .call = call, .stage = stage, .window = {1, 1, 1, 1, 1, 1, 0, 0}, .groups = 1};
+    dense d = {.call = call, .stage = stage, .window = {1, 1, 1, 1, 1, 1, 0, 0}, .groups = 1};
     return p->weights_zero ? 0 : run(&d);
 }
 
