@@ -6,7 +6,8 @@
 # MODEL holds model.c and model.h, made by `openneutron extract-payload x.pte -o folder/model.c --random-inputs 0`;
 # the image becomes folder/NAME.elf. SELECTION links only the kernels it names.
 CROSS ?= arm-none-eabi-
-# cortex-m33+nodsp builds the portable loops, as do processors without the DSP extension.
+# cortex-m33+nodsp builds the portable loops, as do processors without the DSP extension. cortex-m55 and cortex-m85 have the loops
+# for Helium, cortex-m55+nomve those of the DSP extension.
 CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
@@ -29,6 +30,8 @@ memory_cortex-m55 := 0x10000000 512K 0x30000000 512K
 MEMORY ?= $(or $(memory_$(firstword $(subst +, ,$(CPU)))),0x10000000 4M 0x38000000 2M)
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+# Vectors of integers take what floating point is passed in, so these two name that; there is no floating point all the same.
+FLOAT := $(if $(filter cortex-m55 cortex-m85,$(CPU)),-mcpu=$(CPU)+nofp -mfloat-abi=softfp,-mcpu=$(CPU) -mfloat-abi=soft)
 # What the compiler counts with too; `stack` in the report of an image is the measured figure.
 STACK_BYTES ?= $(shell sed -n 's/^STACK_BYTES = //p' $(RUNTIME)/../src/openneutron/machine/runtime_memory.py)
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)
@@ -36,7 +39,7 @@ VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/open
 PUBLIC := -I$(RUNTIME)/include -I$(RUNTIME)/cortex_m33
 PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/firmware -I$(RUNTIME)/firmware/driver -I$(RUNTIME)/firmware/machine
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
-CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
+CFLAGS := $(FLOAT) -mthumb -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
           '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK) $(if $(filter yes,$(CHECKSUM)),-DCHECK_PAYLOAD)
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
@@ -65,7 +68,7 @@ library: $(LIBRARY)
 image: $(MODEL)/$(NAME).elf
 
 # Inner loops are built for speed, everything else for size, and what calls loops in assembly.
-$(OUT)/firmware/dsp/%.o: CFLAGS += -O2
+$(OUT)/firmware/dsp/%.o $(OUT)/firmware/helium/%.o: CFLAGS += -O2
 $(OUT)/firmware/dsp/dense_dsp.o $(OUT)/firmware/dsp/pool_dsp.o: CFLAGS += -Os
 
 $(OUT)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
