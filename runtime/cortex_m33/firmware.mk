@@ -22,16 +22,19 @@ LEAN ?= no
 # The application; it includes the model's header.
 MAIN ?= $(RUNTIME)/cortex_m33/main.c
 
-# Memory of QEMU's board for the processor: mps2-an386 (M4), mps2-an500 (M7), mps3-an547 (M55), else mps2-an505.
+# Memory of QEMU's board for the processor: mps2-an386 (M4), mps2-an500 (M7), mps3-an547 (M55, M85), else mps2-an505.
 memory_cortex-m0plus := 0x0 4M 0x20000000 2M
 memory_cortex-m4 := $(memory_cortex-m0plus)
 memory_cortex-m7 := $(memory_cortex-m0plus)
 memory_cortex-m55 := 0x10000000 512K 0x30000000 512K
+memory_cortex-m85 := $(memory_cortex-m55)
 MEMORY ?= $(or $(memory_$(firstword $(subst +, ,$(CPU)))),0x10000000 4M 0x38000000 2M)
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+# An older compiler does not know the Cortex-M85. The Cortex-M55 has the same instructions but for pointer authentication.
+MCPU := $(if $(filter cortex-m85%,$(CPU)),$(shell $(CROSS)gcc -mcpu=cortex-m85 -E -x c /dev/null >/dev/null 2>&1 && echo $(CPU) || echo $(subst m85,m55,$(CPU))),$(CPU))
 # Vectors of integers take what floating point is passed in, so these two name that; there is no floating point all the same.
-FLOAT := $(if $(filter cortex-m55 cortex-m85,$(CPU)),-mcpu=$(CPU)+nofp -mfloat-abi=softfp,-mcpu=$(CPU) -mfloat-abi=soft)
+FLOAT := $(if $(filter cortex-m55 cortex-m85,$(CPU)),-mcpu=$(MCPU)+nofp -mfloat-abi=softfp,-mcpu=$(MCPU) -mfloat-abi=soft)
 # What the compiler counts with too; `stack` in the report of an image is the measured figure.
 STACK_BYTES ?= $(shell sed -n 's/^STACK_BYTES = //p' $(RUNTIME)/../src/openneutron/machine/runtime_memory.py)
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)
