@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from openneutron.executorch.analyze import tune as search
@@ -39,6 +40,10 @@ def test_the_file_and_the_exit_code_say_what_was_found(command, folder: Path, re
     [
         (("cifarnet", "-o", "q.toml"), "one goal"),
         (("cifarnet", "--sqnr", "30", "--drop", "0.1", "-o", "q.toml"), "one goal"),
+        (("story_decoder", "--perplexity", "0.9", "-o", "q.toml"), "from 1 on"),
+        (("cifarnet", "--perplexity", "1.1", "-o", "q.toml"), "no text to measure"),
+        (("cifarnet", "--perplexity", "1.1", "--data", "tokens.npy", "-o", "q.toml"), "no decoder"),
+        (("story_decoder", "--perplexity", "1.1", "--data", "tokens.npy", "-o", "q.toml"), "token 512 is outside"),
         (("cifarnet", "--drop", "3", "-o", "q.toml"), "share from 0 to 1"),
         (("cifarnet", "--sqnr", "30", "-o", "q.txt"), ".toml"),
         (("nothing", "--sqnr", "30", "-o", "q.toml"), "nothing"),
@@ -47,4 +52,5 @@ def test_the_file_and_the_exit_code_say_what_was_found(command, folder: Path, re
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_what_cannot_be_meant_is_refused_before_anything_slow(refused, folder: Path, words, message: str) -> None:
+    np.save("tokens.npy", np.array([3, 512, 4]))
     assert message in refused("tune", *words) and not Path("q.toml").exists()

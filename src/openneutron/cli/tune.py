@@ -1,7 +1,8 @@
-"""`openneutron tune`: an accuracy or an SQNR at the fewest cycles, as a quantization file."""
+"""`openneutron tune`: an accuracy, a perplexity or an SQNR at the fewest cycles, as a quantization file."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,9 +30,19 @@ def tune_model(
     accuracy: Annotated[float | None, typer.Option(help="The share of right answers to reach, 0 to 1.")] = None,
     drop: Annotated[float | None, typer.Option(help="Or how far below float's it may be: 0.001 is 0.1 point.")] = None,
     sqnr: Annotated[float | None, typer.Option(help="Or the output SQNR against float to reach, in decibels.")] = None,
+    perplexity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIMES",
+            help="Or a language model's perplexity against float's, e.g. 1.05; --data is a file of tokens.",
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option(help="The tokenizer for --data of text: tokenizer.json, .model, or our own.")
+    ] = "",
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} For --sqnr the calibration data serves too.")] = None,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Use only this many samples, from the first on.")
+        int, typer.Option(metavar="N", min=1, help="Use only this many samples (tokens), from the first on.")
     ] = 200,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
@@ -75,6 +86,8 @@ def tune_model(
 
     openneutron tune package.module:factory --drop 0.001 --data test.npz -o q.toml
 
+    openneutron tune story_decoder --perplexity 1.05 --limit 60 -o q.toml
+
     openneutron compile package.module:factory --quantization q.toml
     """
     import json
@@ -91,10 +104,11 @@ def tune_model(
         check_replaceable(output)
     target = targets.canonical_name(target) if target else ""
     with console.progress("starting") as stage:
-        goal = _goal(sqnr, accuracy, drop)
+        goal = _goal(sqnr, accuracy, drop, perplexity)
         given: dict[str, Any] = {"quantization": quantization, "per_channel": per_channel}
         source = (model, size or (), calibration, trust)
-        found = _tune(source, Data(data, limit, mean, std), goal, given, (target, cycles, trials, workers), stage)
+        limits = target, cycles, trials, workers
+        found = _tune(source, Data(data, limit, mean, std), tokenizer, goal, given, limits, stage)
     write_file(output, to_toml(found.choices, found.rows(), head=_said(found, model)))
     if as_json:
         rows = {"reached": found.reached, "cycles": found.cycles, "tried": found.rows(), "layers": list(found.layers)}
@@ -105,22 +119,27 @@ def tune_model(
         raise typer.Exit(DIFFERS)
 
 
-def _goal(sqnr: float | None, accuracy: float | None, drop: float | None) -> Goal:
+def _goal(sqnr: float | None, accuracy: float | None, drop: float | None, perplexity: float | None) -> Goal:
     from openneutron.errors import OptionError
 
     for name, value in (("--accuracy", accuracy), ("--drop", drop)):
         if value is not None and not 0 <= value <= 1:
             raise OptionError(f"{name} is {value:g}", hint="give a share from 0 to 1")
-    if sum(one is not None for one in (sqnr, accuracy, drop)) != 1:
-        raise OptionError("tune needs one goal", hint="give --sqnr, --accuracy or --drop")
+    if sum(one is not None for one in (sqnr, accuracy, drop, perplexity)) != 1:
+        raise OptionError("tune needs one goal", hint="give --sqnr, --accuracy, --drop or --perplexity")
+    if perplexity is not None and not 1 <= perplexity < float("inf"):
+        raise OptionError(f"--perplexity is {perplexity:g}", hint="give times that of float, from 1 on: 1.05")
     from openneutron.executorch.analyze.tune import Goal
 
-    return Goal(sqnr=sqnr, accuracy=accuracy, drop=drop)
+    return Goal(sqnr=sqnr, accuracy=accuracy, drop=drop, perplexity=perplexity)
 
 
-def _tune(source: tuple[Any, ...], data: Data, goal: Goal, start: dict[str, Any], limits: Any, stage: Any) -> Tuned:
+def _tune(
+    source: tuple[Any, ...], data: Data, tokenizer: str, goal: Goal, start: dict[str, Any], limits: Any, stage: Any
+) -> Tuned:
     from openneutron.analyze.data.labelled import check_data
     from openneutron.cli.inputs.loading import found_source
+    from openneutron.cli.shared.text_scores import read_rows, token_samples
     from openneutron.errors import OptionError
     from openneutron.executorch.analyze.tune import tune
     from openneutron.executorch.quantize.choices import Choices
@@ -130,13 +149,18 @@ def _tune(source: tuple[Any, ...], data: Data, goal: Goal, start: dict[str, Any]
     found = found_source(model, sizes, calibration, trust=trust)
     if found.kind == "tflite":
         raise OptionError("a LiteRT file is quantized already", where=model, hint="give the PyTorch model it came from")
-    if data.given is not None:
+    is_text = goal.perplexity is not None
+    rows = read_rows(found, data.given, tokenizer) if is_text else []
+    if data.given is not None and not is_text:
         check_data(data.given, where=model)
     stage("loading the model")
     loaded = found.load()
     if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only float modules with example inputs can be tuned", where=model)
-    samples, classes = labelled_samples(model, found.kind == "zoo", data, loaded)
+    if is_text:
+        samples, classes = token_samples(loaded, rows, data.limit)
+    else:
+        samples, classes = labelled_samples(model, found.kind == "zoo", data, loaded)
     target, cycles, trials, workers = limits
     return tune(
         loaded.model, loaded.example_inputs, calibration=loaded.calibration, samples=samples, classes=classes, goal=goal,
@@ -145,9 +169,13 @@ def _tune(source: tuple[Any, ...], data: Data, goal: Goal, start: dict[str, Any]
 
 
 def _figures(found: Tuned) -> str:
+    perplexity = ""
+    if math.isfinite(found.floating.loss):
+        times = math.exp(min(found.measure.loss - found.floating.loss, 700.0))
+        perplexity = f", {times:.3f} × float's perplexity of {math.exp(min(found.floating.loss, 700.0)):.3f}"
     accuracy = f", {found.measure.accuracy:.1%} of answers right (float {found.floating.accuracy:.1%})"
     cycles = f", {found.cycles:.2f} × the cycles of 8 bits everywhere" if found.cycles else ""
-    return f"{found.measure.sqnr:.1f} dB{accuracy if found.floating.accuracy >= 0 else ''}{cycles}"
+    return f"{found.measure.sqnr:.1f} dB{accuracy if found.floating.accuracy >= 0 else ''}{perplexity}{cycles}"
 
 
 def _said(found: Tuned, model: str) -> str:

@@ -17,6 +17,7 @@ from openneutron.executorch.quantize.accuracy import SAMPLES, output_sqnr, run_a
 from openneutron.executorch.quantize.choices import Choices, to_toml
 from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.post_training import quantize_exported
+from tests import decoders
 
 IMAGES = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(at)),) for at in range(6)]
 
@@ -84,6 +85,19 @@ def test_accuracy_decides_where_it_is_the_goal() -> None:
     found = tuned(Goal(drop=0.0), classes=classes)
     assert found.reached and found.measure.accuracy == found.floating.accuracy == 1.0
     assert {"accuracy", "kept", "sqnr"} <= found.rows()[0].keys()
+
+
+def test_perplexity_decides_where_it_is_the_goal() -> None:
+    samples = decoders.calibration()
+    following = [int(token) for token, _ in (*samples[1:], samples[0])]
+    found = tune(
+        decoders.decoder(), samples[0], calibration=samples, samples=samples, classes=following,
+        goal=Goal(perplexity=1.0), target="", trials=3,
+    )  # fmt: skip
+    assert found.trials[1].change.startswith("16 bits around") and found.trials[1].choices.activations == "int16"
+    losses = [trial.measure.loss for trial in found.trials]
+    assert found.measure.loss == min(losses) < losses[0] and found.rows()[0]["perplexity"] > 1
+    assert abs(losses[1] - found.floating.loss) < abs(losses[0] - found.floating.loss)
 
 
 def test_goals_that_cannot_be_meant() -> None:

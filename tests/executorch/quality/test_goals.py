@@ -28,6 +28,20 @@ def test_a_share_decides_before_decibels() -> None:
     assert not Goal(sqnr=30.0).is_better(Measure(20.01), Measure(20.0))
 
 
+def test_perplexity_is_compared_with_that_of_float() -> None:
+    goal, floating = Goal(perplexity=1.05), Measure(120.0, 0.5, loss=1.0)
+    assert goal.is_labelled and not goal.is_share
+    assert goal.reached(Measure(3.0, 0.1, loss=1.048), floating) and not goal.reached(
+        Measure(90.0, 0.9, 1.05), floating
+    )
+    assert goal.is_better(Measure(1.0, loss=1.1), Measure(9.0, loss=1.2)) and not goal.is_better(FLOAT, floating)
+    logits = [torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[3.0, 0.0, 0.0]])]
+    found = measure_of(logits, logits, [2, 1], with_loss=True)
+    assert found.accuracy == 0.5
+    wanted = torch.nn.functional.cross_entropy(torch.cat(logits), torch.tensor([2, 1]))
+    assert found.loss == pytest.approx(float(wanted), rel=1e-6)
+
+
 def test_separate_parts_count_and_others_do_not() -> None:
     part = {"part": "columns 4..8", "part_sqnr": 3.0}
     assert lowest_sqnr([OutputAccuracy("output 0", 40.0, **part, separate=True)]) == 3.0

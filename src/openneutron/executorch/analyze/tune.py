@@ -1,4 +1,4 @@
-"""Tune: reach an accuracy or an SQNR at the fewest cycles, by choices of the quantizer alone.
+"""Tune: reach an accuracy, a perplexity or an SQNR at the fewest cycles, by choices of the quantizer alone.
 
 It is the search of every compile (`quality.search`) with more trials and with two more steps: the layers whose noise costs most
 get an observer of their own, and layers in 16 bits that the goal turns out not to need go back. Nothing is random, so the same
@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +23,7 @@ from openneutron.errors import OptionError
 from openneutron.executorch.capture.export import Inputs, evaluation, export, one_thread
 from openneutron.executorch.pipeline import build
 from openneutron.executorch.quality.goals import Goal, Measure, measure_of
-from openneutron.executorch.quality.improve import costs_of, cycles_ratio
+from openneutron.executorch.quality.improve import costs_of, cycles_ratio, decoder_choices
 from openneutron.executorch.quality.search import Search, Trial
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.choices import Choices, LayerChoice, to_table
@@ -61,6 +62,8 @@ def _row(trial: Trial) -> dict[str, Any]:
     row: dict[str, Any] = {"change": trial.change, "sqnr": round(trial.measure.sqnr, 2)}
     if trial.measure.accuracy >= 0:
         row["accuracy"] = round(trial.measure.accuracy, 4)
+    if math.isfinite(trial.measure.loss):
+        row["perplexity"] = round(math.exp(min(trial.measure.loss, 700.0)), 4)
     if trial.cycles:
         row["cycles"] = round(trial.cycles, 3)
     return {**row, "kept": trial.kept}
@@ -84,26 +87,31 @@ def tune(
 ) -> Tuned:
     """Search from `start`; with `target` "" nothing is compiled, and cycles are neither known nor bounded.
 
+    For a perplexity the samples are the calls of sequences in their order, and the classes the tokens that follow.
     With several `workers` the next trials and the layers are measured at the same time, with the same result.
     """
-    if goal.is_share and classes is None:
+    if goal.is_labelled and classes is None:
         raise OptionError("an accuracy needs labelled data", hint="give --data, or a goal in decibels: --sqnr")
+    start = start or Choices()
     stage = progress or (lambda text: None)
     with evaluation(model), torch.no_grad(), one_thread():
         stage("running in float")
         wanted = run_original(model, samples)
-        floating = measure_of(wanted, wanted, classes)
+        is_text = goal.perplexity is not None
+        floating = measure_of(wanted, wanted, classes, with_loss=is_text)
 
         def judge(found: Sequence[Any]) -> Measure:
-            return measure_of(found, wanted, classes)
+            return measure_of(found, wanted, classes, with_loss=is_text)
 
         exported = export(model, example_inputs)
         search = Search(
-            Trials(exported, calibration, samples, wanted, judge), goal, floating, start or Choices(), budget=trials,
+            Trials(exported, calibration, samples, wanted, judge), goal, floating, start, budget=trials,
             workers=workers, stage=stage,
         )  # fmt: skip
         prices = _Prices(model, example_inputs, calibration, target, search.best, stage)
         search.begin()
+        if is_text and not search.over:
+            _try_as_a_decoder(search, prices, most_cycles)
         search.try_free()
         _observe_layers(search, prices)
         if not search.over:
@@ -113,6 +121,14 @@ def tune(
         return Tuned(
             search.best, search.measure, floating, search.reached, cycles, tuple(search.done), tuple(search.layers)
         )
+
+
+def _try_as_a_decoder(search: Search, prices: _Prices, most_cycles: float) -> None:
+    """Try what a compile of a decoder begins with, where it takes no more than the allowed cycles."""
+    candidate = decoder_choices(search.best, frozenset())
+    cycles = prices.ratio(candidate) if prices.target else 0.0
+    if cycles <= most_cycles:
+        search.attempt("16 bits around products with weights", candidate, cycles)
 
 
 def _observe_layers(search: Search, prices: _Prices) -> None:

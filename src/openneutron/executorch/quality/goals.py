@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,43 +22,62 @@ from openneutron.report.accuracy import lowest_sqnr
 from openneutron.report.model import OutputAccuracy
 
 MIN_BETTER_DB: Final = 0.05  # a smaller gain is within what other samples would change
+MIN_BETTER_NATS: Final = 1e-3  # a thousandth of the perplexity
 _PLACE: Final = re.compile(r"(?P<axis>channel|column)s? (?P<first>\d+)(\.\.(?P<last>\d+))?")
 KEPT: Final = 0.99  # share of a metric that must survive quantization
 
 
 @dataclass(frozen=True)
 class Measure:
-    """SQNR against float in decibels, and a share of right answers where there are some (else -1)."""
+    """SQNR against float in decibels, and a share of right answers where there are some (else -1).
+
+    `loss` is that of the right answers, in nats a sample; its exponential is the perplexity of a language model.
+    It is infinite where nobody asked for it.
+    """
 
     sqnr: float
     accuracy: float = -1.0
+    loss: float = math.inf
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What to reach: an SQNR in decibels, a share of right answers, or one that is `drop` below float's."""
+    """What to reach: an SQNR in decibels, a share of right answers, or one that is `drop` below float's.
+
+    Or a `perplexity`, in times that of float.
+    """
 
     sqnr: float | None = None
     accuracy: float | None = None
     drop: float | None = None
+    perplexity: float | None = None
 
     def __post_init__(self) -> None:
-        if sum(one is not None for one in (self.sqnr, self.accuracy, self.drop)) != 1:
-            raise OptionError("tune needs one goal", hint="give --sqnr, --accuracy or --drop")
+        if sum(one is not None for one in (self.sqnr, self.accuracy, self.drop, self.perplexity)) != 1:
+            raise OptionError("tune needs one goal", hint="give --sqnr, --accuracy, --drop or --perplexity")
 
     @property
     def is_share(self) -> bool:
         """Whether the goal is a share of right answers."""
+        return self.accuracy is not None or self.drop is not None
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the right answers must be known."""
         return self.sqnr is None
 
     def needed(self, floating: Measure) -> float:
         """Return the figure to reach."""
+        if self.perplexity is not None:
+            return -floating.loss - math.log(self.perplexity)
         if self.drop is not None:
             return floating.accuracy - self.drop
         return self.sqnr if self.sqnr is not None else self.accuracy  # type: ignore[return-value]
 
     def figure(self, measure: Measure) -> float:
-        """Return the figure of a measure that the goal is about."""
+        """Return the figure of a measure that the goal is about; more is better."""
+        if self.perplexity is not None:
+            return -measure.loss
         return measure.accuracy if self.is_share else measure.sqnr
 
     def reached(self, measure: Measure, floating: Measure) -> bool:
@@ -69,10 +89,14 @@ class Goal:
         """Return whether a measure is better than another by more than chance."""
         if self.is_share and measure.accuracy != other.accuracy:
             return measure.accuracy > other.accuracy
+        if self.perplexity is not None:
+            return measure.loss < other.loss - MIN_BETTER_NATS
         return measure.sqnr > other.sqnr + MIN_BETTER_DB
 
 
-def measure_of(found: Sequence[Any], wanted: Sequence[Any], classes: Sequence[int] | None) -> Measure:
+def measure_of(
+    found: Sequence[Any], wanted: Sequence[Any], classes: Sequence[int] | None, *, with_loss: bool = False
+) -> Measure:
     """Return the SQNR of the worst output, and the share of samples whose first output is largest at its class.
 
     Where all outputs are integers, decibels are those of the share of equal ones.
@@ -82,10 +106,12 @@ def measure_of(found: Sequence[Any], wanted: Sequence[Any], classes: Sequence[in
     sqnr = min(known) if known else lowest_sqnr(compared)
     if classes is None:
         return Measure(sqnr)
-    right = sum(
-        int(first_output(one).argmax()) == wanted_class for one, wanted_class in zip(found, classes, strict=True)
-    )
-    return Measure(sqnr, right / len(found))
+    pairs = [(first_output(one), wanted_class) for one, wanted_class in zip(found, classes, strict=True)]
+    right = sum(int(one.argmax()) == wanted_class for one, wanted_class in pairs)
+    if not with_loss:
+        return Measure(sqnr, right / len(found))
+    loss = sum(float(one.logsumexp(0) - one[wanted_class]) for one, wanted_class in pairs)
+    return Measure(sqnr, right / len(found), loss / len(found))
 
 
 def measure_parts(

@@ -267,6 +267,11 @@ def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed:
     """
     if wish.quality == "plain" or not decoder_constants(exported):
         return chosen
+    return decoder_choices(chosen, fixed)
+
+
+def decoder_choices(chosen: Choices, fixed: frozenset[str]) -> Choices:
+    """Return what a decoder begins with; options in `fixed` stay as they are."""
     if chosen.weights == "int4" and "adaround" not in fixed:
         chosen = replace(chosen, adaround=True)
     if fixed & {"activations", "precision"}:

@@ -26,6 +26,10 @@ FUSED_ACTIVATIONS = frozenset(
     f"aten.{name}.default" for name in ("relu", "relu_", "relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
 )
 
+RANGE_KEY = (
+    "openneutron_range"  # metadata of nodes whose largest magnitude is known beforehand: samples may not show it
+)
+
 # convert_pt2e folds these into the layer before them after training, so the layer's own result is never stored.
 TRAINED_NORMS = frozenset({"aten.batch_norm.default"})
 
@@ -65,6 +69,9 @@ class Annotator:
 
     def write(self, node: Node, inputs: dict[Node, QuantizationSpecBase], output: QuantizationSpecBase | None) -> None:
         """Annotate `node`: a spec for each quantized input, and one for its result unless a fused activation has it."""
+        most = node.meta.get(RANGE_KEY)
+        if most is not None and self.dtype is torch.int16 and isinstance(output, QuantizationSpec):
+            output = fixed(most / _WIDE_LARGEST, 0, self.dtype)
         node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(
             input_qspec_map=dict(inputs), output_qspec=output, _annotated=True
         )
@@ -244,6 +251,7 @@ def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec |
     return None
 
 
+_WIDE_LARGEST = (1 << 15) - 1
 _WIDE_UNIT = 1 << 14  # stored value of a constant among 16-bit activations
 
 

@@ -26,6 +26,7 @@ from openneutron.executorch.quantize.choices import (
     layer_choice,
 )
 from openneutron.executorch.quantize.passes import passes_for, run_passes
+from openneutron.executorch.quantize.passes.compute_masks import compute_masks
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.passes.decompose.refine_roots import refine_roots
 from openneutron.executorch.quantize.passes.mask_probabilities import mask_probabilities
@@ -137,7 +138,7 @@ class NeutronQuantizer(Quantizer):
         """Rewrite the ATen graph in place so that all supported operators can be quantized."""
         passes = passes_for(
             is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude],
-            written_out=[self._refine_roots, self._mask_probabilities],
+            written_out=[self._refine_roots, self._mask_probabilities, self._compute_masks],
         )  # fmt: skip
         check, self.check = self.check, None
         if check is None or check.model is not model:
@@ -157,6 +158,9 @@ class NeutronQuantizer(Quantizer):
 
     def _mask_probabilities(self, model: GraphModule) -> int:
         return mask_probabilities(model, self._is_wide)
+
+    def _compute_masks(self, model: GraphModule) -> int:
+        return compute_masks(model, self._is_wide)
 
     def annotate(self, model: GraphModule) -> GraphModule:
         """Annotate every node whose operator has a file; nodes that another quantizer annotated are skipped."""
