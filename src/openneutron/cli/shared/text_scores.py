@@ -58,8 +58,6 @@ def token_samples(loaded: Any, rows: list[list[int]], limit: int) -> tuple[list[
     """
     import itertools
 
-    import torch
-
     from openneutron.errors import OptionError
     from openneutron.executorch.capture.decoder_facts import decoder_constants
     from openneutron.executorch.capture.export import export
@@ -80,7 +78,7 @@ def token_samples(loaded: Any, rows: list[list[int]], limit: int) -> tuple[list[
                     f"token {max(token, after)} is outside the vocabulary of {most:,}",
                     hint="use the tokenizer that the model was trained with",
                 )
-            samples.append(tuple(torch.full_like(one, value) for one, value in zip(given, (token, at), strict=True)))
+            samples.append(tuple(one.new_full(one.shape, value) for one, value in zip(given, (token, at), strict=True)))
             following.append(after)
             if len(samples) == limit:
                 return samples, following
