@@ -158,7 +158,7 @@ def _tune(
     if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only float modules with example inputs can be tuned", where=model)
     if is_text:
-        samples, classes = token_samples(loaded, rows, data.limit)
+        samples, classes = token_samples(loaded, rows, data.limit)  # type: ignore[assignment]
     else:
         samples, classes = labelled_samples(model, found.kind == "zoo", data, loaded)
     target, cycles, trials, workers = limits
