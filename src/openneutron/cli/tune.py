@@ -157,8 +157,9 @@ def _tune(
     loaded = found.load()
     if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only float modules with example inputs can be tuned", where=model)
+    classes: list[int] | None
     if is_text:
-        samples, classes = token_samples(loaded, rows, data.limit)  # type: ignore[assignment]
+        samples, classes = token_samples(loaded, rows, data.limit)
     else:
         samples, classes = labelled_samples(model, found.kind == "zoo", data, loaded)
     target, cycles, trials, workers = limits
