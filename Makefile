@@ -113,7 +113,7 @@ C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
 C_CHECKED = $(wildcard runtime/firmware/*.c runtime/firmware/driver/*.c runtime/firmware/kernels/*.c runtime/firmware/machine/*.c \
 	runtime/host/driver/*.c runtime/host/litert/*.c runtime/host/delegate/*.cpp runtime/host/operators/*.cpp)
 # No path analysis of vector loops: it cannot follow counts that several functions share, and says nothing else of them.
-C_VECTOR = $(wildcard runtime/firmware/dsp/*.c runtime/host/simd/*.c)
+C_VECTOR = $(wildcard runtime/firmware/dsp/*.c runtime/firmware/helium/*.c runtime/host/simd/*.c)
 VECTOR_CHECKS = -clang-analyzer-*,-cert-*,clang-analyzer-security*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling
 # States that path analysis follows in one function. Clang's own bound is three times that, takes three times as long, and is
 # what `make test-full` uses.

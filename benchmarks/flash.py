@@ -39,7 +39,7 @@ from openneutron.microcode.table import ElementType, Storage  # noqa: E402
 from openneutron.options import Options  # noqa: E402
 
 PLAIN = ("code_weights", "pack_code")
-_CODED = (Storage.PACKED, Storage.RICE, Storage.STATIC, Storage.GROUPS)
+_CODED = (Storage.PACKED, Storage.RICE, Storage.STATIC)
 _RUNS = 5
 
 
@@ -95,7 +95,7 @@ def _weights(model: Model) -> Iterator[tuple[Section, bytes]]:
             blocks = blocks_of(graph, op, outputs=0)
             program, at = decode(blocks.microcode, blocks.weights, blocks.kernels), 0
             for section in program.sections:
-                if section.storage in _CODED:
+                if section.storage in (*_CODED, Storage.GROUPS):
                     yield section, program.weights[at : at + section.plain]
                 at += -(-section.plain // 16) * 16
 

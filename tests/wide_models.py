@@ -103,6 +103,17 @@ def _gather(maker: Maker) -> None:
     maker.op("GATHER", [maker.input((4, 5), WIDE, SCALE, 0), rows], maker.output((3, 5), WIDE, SCALE, 0), axis=0)
 
 
+def _looked_up(maker: Maker) -> None:
+    rows = maker.constant(np.array([2, 0, 3]), DType.INT32)
+    maker.op("EMBEDDING_LOOKUP", [rows, maker.input((4, 5), WIDE, SCALE, 0)], maker.output((3, 5), WIDE, SCALE, 0))
+
+
+def _updated(maker: Maker) -> None:
+    x, update = maker.input(IMAGE, WIDE, SCALE, 0), maker.input((1, 2, 3, 3), WIDE, SCALE, 0)
+    starts = maker.constant(np.array([0, 1, 0, 0]), DType.INT32)
+    maker.op("DYNAMIC_UPDATE_SLICE", [x, update, starts], maker.output(IMAGE, WIDE, SCALE, 0))
+
+
 def _quotient(maker: Maker) -> None:
     divisor = maker.constant(np.array([3]), WIDE, SCALE, 0)
     maker.op("DIV", [maker.input(IMAGE, WIDE, SCALE, 0), divisor], maker.output(IMAGE, WIDE, SCALE, 0))
@@ -142,6 +153,8 @@ MODELS: dict[str, Build] = {
     ),
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
+    "DYNAMIC_UPDATE_SLICE": _updated,
+    "EMBEDDING_LOOKUP": _looked_up,
     "EXPAND_DIMS": _same("EXPAND_DIMS", (4, 5), (1, 4, 5), (0,)),
     "FULLY_CONNECTED": _connected,
     "GATHER": _gather,

@@ -6,7 +6,8 @@
 # MODEL holds model.c and model.h, made by `openneutron extract-payload x.pte -o folder/model.c --random-inputs 0`;
 # the image becomes folder/NAME.elf. SELECTION links only the kernels it names.
 CROSS ?= arm-none-eabi-
-# cortex-m33+nodsp builds the portable loops, as do processors without the DSP extension.
+# cortex-m33+nodsp builds the portable loops, as do processors without the DSP extension. cortex-m55 and cortex-m85 have the loops
+# for Helium, cortex-m55+nomve those of the DSP extension.
 CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
@@ -21,14 +22,19 @@ LEAN ?= no
 # The application; it includes the model's header.
 MAIN ?= $(RUNTIME)/cortex_m33/main.c
 
-# Memory of QEMU's board for the processor: mps2-an386 (M4), mps2-an500 (M7), mps3-an547 (M55), else mps2-an505.
+# Memory of QEMU's board for the processor: mps2-an386 (M4), mps2-an500 (M7), mps3-an547 (M55, M85), else mps2-an505.
 memory_cortex-m0plus := 0x0 4M 0x20000000 2M
 memory_cortex-m4 := $(memory_cortex-m0plus)
 memory_cortex-m7 := $(memory_cortex-m0plus)
 memory_cortex-m55 := 0x10000000 512K 0x30000000 512K
+memory_cortex-m85 := $(memory_cortex-m55)
 MEMORY ?= $(or $(memory_$(firstword $(subst +, ,$(CPU)))),0x10000000 4M 0x38000000 2M)
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+# An older compiler does not know the Cortex-M85. The Cortex-M55 has the same instructions but for pointer authentication.
+MCPU := $(if $(filter cortex-m85%,$(CPU)),$(shell $(CROSS)gcc -mcpu=cortex-m85 -E -x c /dev/null >/dev/null 2>&1 && echo $(CPU) || echo $(subst m85,m55,$(CPU))),$(CPU))
+# Vectors of integers take what floating point is passed in, so these two name that; there is no floating point all the same.
+FLOAT := $(if $(filter cortex-m55 cortex-m85,$(CPU)),-mcpu=$(MCPU)+nofp -mfloat-abi=softfp,-mcpu=$(MCPU) -mfloat-abi=soft)
 # What the compiler counts with too; `stack` in the report of an image is the measured figure.
 STACK_BYTES ?= $(shell sed -n 's/^STACK_BYTES = //p' $(RUNTIME)/../src/openneutron/machine/runtime_memory.py)
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)
@@ -36,7 +42,7 @@ VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/open
 PUBLIC := -I$(RUNTIME)/include -I$(RUNTIME)/cortex_m33
 PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/firmware -I$(RUNTIME)/firmware/driver -I$(RUNTIME)/firmware/machine
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
-CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
+CFLAGS := $(FLOAT) -mthumb -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
           '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK) $(if $(filter yes,$(CHECKSUM)),-DCHECK_PAYLOAD)
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
@@ -65,7 +71,7 @@ library: $(LIBRARY)
 image: $(MODEL)/$(NAME).elf
 
 # Inner loops are built for speed, everything else for size, and what calls loops in assembly.
-$(OUT)/firmware/dsp/%.o: CFLAGS += -O2
+$(OUT)/firmware/dsp/%.o $(OUT)/firmware/helium/%.o: CFLAGS += -O2
 $(OUT)/firmware/dsp/dense_dsp.o $(OUT)/firmware/dsp/pool_dsp.o: CFLAGS += -Os
 
 $(OUT)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk

@@ -27,6 +27,19 @@ enum { FAULT_STATUS = 3 }; /* main() returns 0, 1 or 2 */
 #define SET_STACK_LIMIT(bottom) ((void)(bottom))
 #endif
 
+/* Vectors belong to the coprocessors 10 and 11, which a processor starts without: Coprocessor
+ * Access Control Register (Armv8.1-M, D1.2). */
+#if defined(__ARM_FEATURE_MVE)
+#define CPACR (*(volatile uint32_t *)0xE000ED88u)
+#define ALLOW_VECTORS() \
+    do { \
+        CPACR |= UINT32_C(0xF) << 20; \
+        __asm__ volatile("dsb\nisb" ::: "memory"); \
+    } while (0)
+#else
+#define ALLOW_VECTORS() ((void)0)
+#endif
+
 /* The frame the processor pushed has the program counter in word 6. The handler starts on a fresh
  * stack: the old one may be what is broken. */
 __attribute__((naked)) static void fault_entry(void) {
@@ -56,6 +69,7 @@ _Noreturn void image_fault(uint32_t program_counter) {
 
 _Noreturn void image_reset(void) {
     SET_STACK_LIMIT(image_stack_bottom);
+    ALLOW_VECTORS();
     /* Volatile: a call of memset would be painted over itself. */
     const uint32_t *here = __builtin_frame_address(0);
     for (volatile uint32_t *at = image_stack_bottom; at < here - 16; at++) *at = STACK_PAINT;

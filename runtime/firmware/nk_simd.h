@@ -1,6 +1,6 @@
-/* The seam between the kernels' definitions and the loops of host/simd/ and dsp/: a kernel offers a
- * checked call to the instruction set in use, which either runs all of it and answers 1, or has no
- * loop for such a call and answers 0.
+/* The seam between the kernels' definitions and the loops of host/simd/, dsp/ and helium/: a kernel
+ * offers a checked call to the instruction set in use, which either runs all of it and answers 1,
+ * or has no loop for such a call and answers 0.
  *
  * A loop gives the bytes the definition gives. It may read and write in another order, so it relies
  * on what the compiler keeps: an output shares no byte with an input of the same call, unless they
@@ -23,6 +23,7 @@
 #define NK_HAS_SIMD (NK_HAS_X86 || NK_HAS_NEON)
 
 #include "nk_wide.h"
+#include "helium/helium.h"
 
 #if NK_HAS_SIMD
 
@@ -31,6 +32,12 @@
 /* 1 when a SIMD loop has done the call. */
 #define NK_SIMD(kernel, ...) \
     (nk_simd_active() && nk_simd_active()->kernel && nk_simd_active()->kernel(__VA_ARGS__))
+
+#elif NK_HAS_HELIUM
+
+#include "helium/loops.h"
+
+#define NK_SIMD(kernel, ...) (nk_helium_##kernel(__VA_ARGS__) || nk_dsp_##kernel(__VA_ARGS__))
 
 #elif NK_HAS_DSP
 

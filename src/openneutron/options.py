@@ -13,7 +13,7 @@ Example:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -43,7 +43,8 @@ class Option:
     """One option. `flag` is its spelling on the command line, "" where it has none; `off` that of a switch's False.
 
     `key` is its name in compile specs, "" where it does not travel to the backend; `sdk` its name among the options of
-    NXP's converter. `fronts` and `converters` take it. `public` ones are keywords of `openneutron.compile`.
+    NXP's converter. `fronts` and `converters` take it. `public` ones are keywords of `openneutron.compile`. `globs` are
+    patterns of names, several of which may stand in one text between commas; within a pattern, `?` stands for a comma.
     """
 
     help: str
@@ -56,6 +57,7 @@ class Option:
     fronts: tuple[str, ...] = EVERY
     converters: tuple[str, ...] = CONVERTERS
     public: bool = True
+    globs: bool = False
     name: str = ""
     default: Any = None
 
@@ -134,8 +136,8 @@ class Options:
         flag="--dump-kernel-selection", key="dump_kernel_selection_code", sdk="dumpKernelSelectionCode",
     )  # fmt: skip
     operators_not_to_delegate: tuple[str, ...] = _option(
-        (), "Keep this operator on the CPU (name or glob; repeatable).",
-        flag="--not-delegate", key="operators_not_to_delegate", converters=("open",),
+        (), "Keep this operator on the CPU (name or glob; repeatable, or several with commas).",
+        flag="--not-delegate", key="operators_not_to_delegate", converters=("open",), globs=True,
     )  # fmt: skip
     passes_off: tuple[str, ...] = _option(
         (), "Leave out this compiler pass (repeatable).", flag="--pass-off", key="passes_off", sdk="excludeGraphPasses"
@@ -149,8 +151,9 @@ class Options:
         flag="--observer", fronts=(TORCH,), choices=OBSERVERS,
     )  # fmt: skip
     exclude: tuple[str, ...] = _option(
-        (), "Leave this layer of a PyTorch model in float: module path, class or operator (name or glob; repeatable).",
-        flag="--exclude", fronts=(TORCH,),
+        (), "Leave this layer of a PyTorch model in float: module path, class or operator (name or glob; repeatable, or "
+        "several with commas).",
+        flag="--exclude", fronts=(TORCH,), globs=True,
     )  # fmt: skip
     activations: str = _option(
         "int8", "Activations of models that are quantized here: int8, or int16 for LiteRT's 16x8 scheme.",
@@ -282,6 +285,8 @@ def _check_value(option: Option, value: Any, where: str) -> Any:
     if option.kind == "names":
         pairs = tuple(f"{key}={one}" for key, one in value.items()) if isinstance(value, Mapping) else value
         names = tuple(pairs.split(",")) if isinstance(pairs, str) else tuple(pairs)
+        if option.globs:
+            names = tuple(part for one in names for part in (one.split(",") if isinstance(one, str) else (one,)))
         for one in names:
             if not isinstance(one, str) or not one.strip():
                 raise OptionError(f"{option.name} contains {one!r}", where=where, hint="give names as strings")
@@ -353,3 +358,8 @@ def read_text(option: Option, text: str) -> Any:
             raise OptionError(f"{option.flag or option.name} is {text!r}", hint="give names separated by commas")
         return names
     return _check_value(option, text, "")
+
+
+def unmatched_warnings(option: str, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return warnings about patterns of an option that match nothing."""
+    return tuple(f"{option}: {one!r} matches no node, so it has no effect" for one in patterns)

@@ -159,7 +159,7 @@ def test_a_forgotten_target_and_bad_models_get_a_sentence(context: eiq.Compilati
 
 
 def test_targets_have_their_figures_in_both_places() -> None:
-    assert [t.name for t in eiq.getNeutronTargets()] == ["imx95", "imxrt700", "mcxn94x"]
+    assert [t.name for t in eiq.getNeutronTargets()] == ["imx95", "imxrt2660", "imxrt700", "mcxn94x"]
     target = eiq.getNeutronTarget("imxrt700")
     for home in (target, target.npu):
         figures = (home.subsystem, home.numUnits, home.numPipes, home.numMacs, home.hwVersion)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, qat_cifar10, wake_word
+from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, wake_word
 from examples import onnx as onnx_example
 from openneutron.program import Program
 
@@ -50,21 +51,6 @@ def test_imxrt700cm_shows_every_engine_and_why(capsys: pytest.CaptureFixture[str
     text = " ".join(capsys.readouterr().out.split())
     assert "Operators per engine" in text and "mixed" in text
     assert "aten.topk.default" in text and "portable" in text and "cortex_m" in text
-
-
-@pytest.mark.full
-def test_imxrt700cm_places_and_runs_all_its_networks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert imxrt700cm.main() == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in imxrt700cm.CASES)
-
-
-@pytest.mark.full
-def test_qat_cifar10_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> None:
-    """Crude quantization loses two points or more, training ends within half a point of float: else exit code 1."""
-    assert qat_cifar10.main([]) == 0
-    text = capsys.readouterr().out
-    assert "top-1 on 1,000" in text and all(word in text for word in ("float", "crude PTQ", "PTQ:", "QAT:"))
 
 
 @pytest.mark.full
@@ -129,4 +115,23 @@ def test_the_wake_word_hears_frame_by_frame_what_it_hears_at_once() -> None:
 def test_the_wake_word_is_heard_in_every_precision(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = wake_word.main()
     assert all(missed + wrong <= 3 for missed, wrong in counts.values())
-    assert (folder / "wake_word.svg").stat().st_size > 1000 and "34 of 34" in capsys.readouterr().out
+    assert (folder / "wake_word.svg").stat().st_size > 1000
+    cycles, sizes = {}, {}
+    for line in capsys.readouterr().out.splitlines():
+        if found := re.match(r"(\w+) +(INT\w+) +([\d,]+) +[\d.]+ +([\d,]+) +([\d,]+) +(\d+) of (\d+)$", line):
+            chip, form, count, ram, flash, on_npu, operators = found.groups()
+            assert on_npu == operators
+            cycles[form, chip], sizes[form, chip] = number(count), (number(ram), number(flash))
+    page = (EXAMPLES.parent / "docs" / "recurrent.md").read_text("utf-8")
+    rows = re.findall(r"^\| (?:cycles per frame|RAM|weights and).*? \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
+    for column, form in enumerate(("INT8", "INT16x8")):
+        shown, ram, flash = (row[column].removesuffix(" bytes") for row in rows)
+        assert [sizes[form, chip][0] for chip in ("imxrt700", "mcxn94x")] == [number(ram)] * 2
+        # Training rounds otherwise on other processors, which changes how well weights compress.
+        assert sizes[form, "mcxn94x"][1] == pytest.approx(number(flash), rel=0.02)
+        found_cycles = [cycles[form, chip] for chip in ("imx95", "imxrt700", "mcxn94x")]
+        assert found_cycles == pytest.approx([number(one) for one in shown.split(", ")], rel=0.02)
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))

@@ -15,12 +15,14 @@ RUNNER_MK = ROOT / "runtime" / "modelrunner" / "modelrunner.mk"
 PACKAGES = "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 CPU = "cortex-m33"
 PORTABLE = "cortex-m33+nodsp"
-# QEMU's boards, each with one processor: an image for the M0+ runs on an M3, which has all its instructions.
+# QEMU's boards, each with one processor: an image for the M0+ runs on an M3, which has all its instructions, one for the
+# M85 on an M55.
 BOARDS = {
     "cortex-m0plus": "mps2-an385",
     "cortex-m4": "mps2-an386",
     "cortex-m7": "mps2-an500",
     "cortex-m55": "mps3-an547",
+    "cortex-m85": "mps3-an547",
 }
 # QEMU needs a fraction of a second for any model of the zoo; a minute is a hang.
 _SECONDS = 60

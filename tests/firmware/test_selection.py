@@ -90,7 +90,7 @@ def test_the_same_application_is_refused_and_runs_on_a_host(convnet: Model, tmp_
 
 
 def _host_library(folder: Path) -> Path:
-    places = ("firmware", "firmware/driver", "firmware/dsp", "firmware/kernels", "firmware/machine")
+    places = ("firmware", "firmware/driver", "firmware/dsp", "firmware/helium", "firmware/kernels", "firmware/machine")
     includes = [f"-I{RUNTIME / place}" for place in ("include", *places)]
     # Not a hosted system: firmware/ alone, without vector loops and threads.
     flags = ["-std=c11", "-O1", "-U__unix__", f'-DOPENNEUTRON_VERSION="{__version__}"']

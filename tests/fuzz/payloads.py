@@ -112,6 +112,18 @@ def _coded() -> bytes:
     return write_model(g.finish([x], [z]))
 
 
+def _grouped() -> bytes:
+    """4-bit weights with a factor for each group of inputs."""
+    rng = np.random.default_rng(13)
+    g = GraphBuilder()
+    factors = rng.integers(6, 17, (24, 8)).repeat(32, axis=1)
+    weights = np.clip(np.rint(rng.normal(0, 3, (24, 256))), -7, 7) * factors
+    x = g.tensor("x", (1, 256), INT8, scale=0.05, zero_point=3)
+    y = g.tensor("y", (1, 24), INT8, scale=0.5, zero_point=3)
+    g.op("FULLY_CONNECTED", [x, g.tensor("w", weights.shape, INT8, scale=0.01, data=weights)], [y])
+    return write_model(g.finish([x], [y]))
+
+
 def _int16() -> bytes:
     """Every kernel of 16-bit activations."""
     rng = np.random.default_rng(11)
@@ -164,6 +176,7 @@ MODELS = {
     "coded": (_coded, {"target": "imxrt700"}),
     "coded_neutron_s": (_coded, {"target": "imx95"}),
     "coded_prefetch": (_coded, {"target": "mcxn94x", "fetch_constants_to_sram": True}),
+    "grouped": (_grouped, {"target": "imxrt700"}),
     "lstm": (Lstm(normalize=True, peephole=True, project=True).model, {"target": "imxrt700"}),
     "svdf": (Svdf().model, {"target": "mcxn94x"}),
     "streamed_pool": (_streamed_pool, {"target": "imxrt700", "fit_bytes": 2400}),

@@ -10,7 +10,7 @@ from openneutron.microcode.header import pack
 from openneutron.microcode.storage import bits, prefix
 from openneutron.microcode.storage.sections import read_sections
 from openneutron.microcode.storage.words import pack_words
-from openneutron.microcode.table import MAX_PLAIN_BYTES, SECTION, Packing, Storage
+from openneutron.microcode.table import FREE_PLAIN_BYTES, MAX_PLAIN_BYTES, SECTION, Packing, Storage
 
 FORM = {"packing": int(Packing.FLAT), "parameter": 0, "width": 0, "groups": 1, "channels": 1, "taps": 1, "inputs": 1}
 
@@ -35,8 +35,16 @@ def test_runs_of_zeros_longer_than_their_blocks() -> None:
 @pytest.mark.parametrize("storage", [Storage.RICE, Storage.STATIC])
 def test_more_streams_than_bytes(storage: Storage) -> None:
     stored = prefix.write_lengths(np.where(np.arange(prefix.SYMBOLS) < 2, 1, 0)) + bytes(4)
-    with pytest.raises(FormatError, match=f"for {MAX_PLAIN_BYTES} streams in "):
-        decoded(storage, stored, width=1, plain=MAX_PLAIN_BYTES, groups=MAX_PLAIN_BYTES)
+    with pytest.raises(FormatError, match=f"for {FREE_PLAIN_BYTES} streams in "):
+        decoded(storage, stored, width=1, plain=FREE_PLAIN_BYTES, groups=FREE_PLAIN_BYTES)
+
+
+@pytest.mark.parametrize("plain", [FREE_PLAIN_BYTES + 4, MAX_PLAIN_BYTES])
+def test_gigabytes_of_next_to_nothing(plain: int) -> None:
+    """More than anybody may ask for is decoded only where a share of it is stored."""
+    form = {"packing": int(Packing.LANES), "groups": 0, "taps": 0, "inputs": 0}
+    with pytest.raises(FormatError, match="of which 8 are stored"):
+        decoded(Storage.COLUMNS, bytes(8), parameter=1, plain=plain, channels=plain // 4, **form)
 
 
 def test_columns_without_bits() -> None:

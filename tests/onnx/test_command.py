@@ -70,7 +70,23 @@ def test_a_network_far_from_float_is_warned_of_with_layer_and_command(
     ]  # fmt: skip
     (folder / "spread.onnx").write_bytes(model(nodes, {"x": [1, 16]}, ["y"], stored).SerializeToString())
     np.savez(folder / "x.npz", x=rng.normal(size=(8, 16)).astype(np.float32))
-    assert run(["compile", "spread.onnx", "--calibration", "x.npz", "--optimize", "fast", "-o", "spread.pte"]) == 0
+    assert (
+        run(
+            [
+                "compile",
+                "spread.onnx",
+                "--calibration",
+                "x.npz",
+                "--optimize",
+                "fast",
+                "--quality",
+                "plain",
+                "-o",
+                "spread.pte",
+            ]
+        )
+        == 0
+    )
     said = " ".join("".join(capsys.readouterr()).split())
     assert "dB SQNR from float, below 20 dB" in said and "is the first layer below" in said, said
     assert "/second/MatMul" in said and "openneutron bisect" in said, said

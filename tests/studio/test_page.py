@@ -52,6 +52,15 @@ def page(studio: Studio, window: Browser) -> Browser:
     return window
 
 
+def show_compiled(page: Browser, tab: str) -> None:
+    """Open a tab of the model compiled for mcxn94x: tests run in any order, and on several processes."""
+    page.click("#tab-fit")
+    page.wait("return document.querySelector('[data-report=mcxn94x]')")
+    page.click("[data-report=mcxn94x]")
+    page.wait("return document.querySelector('.report-frame')")
+    page.click(f"#tab-{tab}")
+
+
 def verdicts(window: Browser) -> dict[tuple[str, str], tuple[bool, str]]:
     rows = window.script(
         """return [...document.querySelectorAll('.fit-table tbody tr')].map((row) => [row.dataset.chip, row.dataset.schedule,
@@ -75,8 +84,7 @@ def test_budgets_judge_anew_at_once_and_as_the_command_does(page: Browser) -> No
 
 
 def test_a_change_is_compiled_and_compared_by_a_button(page: Browser) -> None:
-    page.click("[data-report=mcxn94x]")
-    page.wait("return document.querySelector('.report-frame')")
+    show_compiled(page, "report")
     page.click("#find-changes")
     page.wait("return document.querySelector('[data-change]')")
     assert faults(page) == []
@@ -101,7 +109,7 @@ def test_a_picture_runs_and_is_exact(page: Browser, tmp_path: Path) -> None:
     from PIL import Image
 
     Image.new("RGB", (40, 30), (200, 30, 90)).save(tmp_path / "red.png")
-    page.click("#tab-run")
+    show_compiled(page, "run")
     page.wait("return document.querySelector('#run')")
     page.choose(".input input[type=file]", tmp_path / "red.png")
     page.wait("return document.querySelector('#run-source').textContent === 'red.png'")
@@ -112,7 +120,7 @@ def test_a_picture_runs_and_is_exact(page: Browser, tmp_path: Path) -> None:
 
 
 def test_a_frame_of_the_camera_runs_and_is_exact(page: Browser) -> None:
-    page.click("#tab-run")
+    show_compiled(page, "run")
     page.wait("return document.querySelector('#run')")
     press(page, "Camera")
     page.wait("return document.querySelector('#run-source').textContent === 'a camera frame'")
@@ -154,7 +162,7 @@ def press(page: Browser, label: str) -> None:
 
 def test_the_compiled_file_is_downloaded(page: Browser, studio: Studio, tmp_path: Path) -> None:
     page.devtools("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
-    page.click("#tab-files")
+    show_compiled(page, "files")
     name = page.wait("return document.querySelector('.files [data-file$=tflite]')?.dataset.file")
     assert faults(page) == []
     page.click(f'[data-file="{name}"]')
@@ -167,6 +175,8 @@ def test_the_compiled_file_is_downloaded(page: Browser, studio: Studio, tmp_path
 
 
 def test_a_project_is_made_for_a_board(page: Browser) -> None:
+    show_compiled(page, "files")
+    page.wait("return document.querySelector('#project-board')")
     page.script("document.querySelector('#project-board').value = 'mps2-an505'")
     page.click("#make-project")
     assert "RAM" in page.wait("return document.querySelector('#project-sizes')?.textContent")
@@ -175,6 +185,7 @@ def test_a_project_is_made_for_a_board(page: Browser) -> None:
 
 
 def test_a_reload_finds_everything_again_by_keyboard_too(page: Browser) -> None:
+    show_compiled(page, "files")
     page.call("POST", "/refresh", {})
     page.wait("return document.body.dataset.ready")
     assert page.text("#models .now strong") == "convnet.tflite"

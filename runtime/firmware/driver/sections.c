@@ -71,6 +71,8 @@ bool nd_next_section(const nd_program *program, nd_section *s) {
     if (s->stored > program->header.weights_bytes ||
         r->stored > program->header.weights_bytes - s->stored)
         return false;
+    const uint32_t plain = s->plain + r->plain, stored = s->stored + r->stored;
+    if (plain > NEUTRON_FREE_PLAIN_BYTES && plain / NEUTRON_MAX_EXPANSION > stored) return false;
     const bool weights = r->groups != 0 && r->storage != NEUTRON_STORAGE_RAW &&
                          r->storage != NEUTRON_STORAGE_COLUMNS;
     s->blocks = weights ? r->groups * (uint32_t)(up(r->channels, s->units) / s->units) : 0;

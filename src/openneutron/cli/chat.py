@@ -25,8 +25,12 @@ def chat_with_model(
         str | None, typer.Option(help="What the text begins with; without it each line of the input is one.")
     ] = None,
     tokens: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens to write at most, for each prompt.")] = 128,
-    temperature: Annotated[float, typer.Option(min=0, help="0: the likeliest token; higher is more surprising.")] = 0.0,
-    top_p: Annotated[float, typer.Option(help="Choose among the tokens that together have this share.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(metavar="FACTOR", min=0, help="0: the likeliest token; higher is more surprising.")
+    ] = 0.0,
+    top_p: Annotated[
+        float, typer.Option(metavar="SHARE", help="Choose among the tokens that together have this share.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Seed of the choice.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print text and figures as JSON, a line for each prompt.")

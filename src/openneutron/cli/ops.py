@@ -95,6 +95,8 @@ def _find_by_name(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
     for code, (why, hint) in WAYS_OUT.items():
         if plain == _plain(code.removeprefix("CUSTOM:")):
             raise OptionError(f"operator {name.upper()} has no kernel: {why}", hint=hint)
+    if unlowered := _no_lowering(name):
+        raise OptionError(unlowered[0], hint=unlowered[1])
     near = [one for key, one in litert.items() if len(plain) >= 3 and plain in key]
     near = near or [litert[key] for key in difflib.get_close_matches(plain, litert, n=3)]
     about = f"did you mean {' or '.join(one.operator for one in near[:3])}? " if near else ""
@@ -118,6 +120,15 @@ def _torch(name: str) -> list[_Operator]:
         for edge, rule in lowerings().items()
         if _plain(edge.split(".")[1]) in parts
     ]
+
+
+def _no_lowering(name: str) -> tuple[str, str] | None:
+    """Why the NPU does not take a PyTorch operator (aten.topk), and what to do; None where nothing is known."""
+    try:
+        from openneutron.executorch import ways_out
+    except ImportError:
+        return None
+    return ways_out.no_lowering(name) if ways_out.way_out(name).hint else None
 
 
 def _plain(name: str) -> str:

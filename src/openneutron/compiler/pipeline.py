@@ -23,6 +23,7 @@ from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
+from openneutron.compiler.front.left_out import unmatched
 from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.front.memory_limits import has_too_many_ends
 from openneutron.compiler.front.parsed_model import OperatorCache, ParsedModel
@@ -52,7 +53,7 @@ from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import add_graph_op, is_graph_op
 from openneutron.microcode.instructions import Program
-from openneutron.options import OPTIMIZE, Options
+from openneutron.options import OPTIMIZE, Options, unmatched_warnings
 from openneutron.result import Result
 
 
@@ -248,8 +249,9 @@ def parse_for(data: bytes, options: Options) -> ParsedModel:
             "it was compiled for Neutron already", where=options.source,
             hint="give the .tflite it was made from; `openneutron inspect` reads this one",
         )  # fmt: skip
-    control_flow = unroll_control_flow(model, target, options.operators_not_to_delegate)
-    return ParsedModel(model, target, control_flow)
+    kept = options.operators_not_to_delegate
+    without_effect = unmatched(model, kept)  # before loops are unrolled: a pattern may name one
+    return ParsedModel(model, target, unroll_control_flow(model, target, kept), without_effect)
 
 
 @pause_gc()
@@ -298,7 +300,8 @@ def compile_parsed(parsed: ParsedModel, data: bytes, options: Options) -> Result
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
     report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__, folded=folded)
-    report = replace(report, notes=(*report.notes, *parsed.control_flow.notes))
+    ignored = unmatched_warnings("operators_not_to_delegate", parsed.unmatched)
+    report = replace(report, notes=(*report.notes, *parsed.control_flow.notes), warnings=(*report.warnings, *ignored))
     if parts:
         report = replace(report, notes=(*report.notes, *close_shapes(graph)))
     selects = options.dump_kernel_selection_code and not target.subsystem

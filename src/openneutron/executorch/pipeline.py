@@ -52,7 +52,7 @@ from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.aware import Trained, train_quantized
-from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again, unmatched_warnings
+from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.torch_lock import torch_lock
@@ -63,7 +63,7 @@ from openneutron.executorch.upstream.versions import check_executorch
 from openneutron.microcode.decode import header_of
 from openneutron.microcode.payload import FRAME, frame_of_pte, payloads_of_pte
 from openneutron.microcode.selection import is_ours, merge
-from openneutron.options import DEFAULT_TARGET, Options
+from openneutron.options import DEFAULT_TARGET, Options, unmatched_warnings
 from openneutron.program import Program
 from openneutron.report.accuracy import low_outputs
 from openneutron.report.facts import figure_of

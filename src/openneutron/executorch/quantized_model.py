@@ -29,6 +29,7 @@ from openneutron.executorch.quantize.measure.piece_labels import piece_labels
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.stage_times import Stages
+from openneutron.options import unmatched_warnings
 from openneutron.report.model import OutputAccuracy
 
 
@@ -135,11 +136,6 @@ def _convert(
     parts = getattr(quantizer, "quantizers", [quantizer])
     unmatched = [pattern for one in parts for pattern in getattr(one, "unmatched", ())]
     return made.module, program, made.notes, (*made.warnings, *unmatched_warnings("exclude", unmatched))
-
-
-def unmatched_warnings(option: str, patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return warnings about patterns of an option that match nothing."""
-    return tuple(f"{option}: {one!r} matches no node, so it has no effect" for one in patterns)
 
 
 def in_layout(inputs: Inputs, channels_last: bool) -> Inputs:

@@ -20,7 +20,11 @@ MAX_PARAMS = 40  # 32-bit words; the widest kernel (copy, rank 6) needs 24.
 NO_SOURCE = 0xFFFFFFFF  # a state whose first contents are one word repeated
 MAX_ENDS = 256  # inputs, and outputs, of a graph: an operand has a byte for which one it is.
 MAX_STATE_BYTES = 1 << 26  # ten times the memory of any target: what a header claims stays far from wrapping
-MAX_PLAIN_BYTES = 1 << 28  # of constants when they are decoded: more than any target stores, little enough to allocate
+# Of constants when they are decoded. A file asks for more than it stores, so beyond what is little enough to allocate for
+# anybody it must store a share of it.
+MAX_PLAIN_BYTES = (1 << 31) - ALIGNMENT
+FREE_PLAIN_BYTES = 1 << 28
+MAX_EXPANSION = 64  # times the stored bytes; 4-bit weights take a half of theirs
 MAX_RANK = 8  # LiteRT tensors of graph I/O; upstream accepts rank < 8.
 
 

@@ -50,6 +50,9 @@ LIES: dict[str, tuple[Change, str]] = {
     "version": (lambda m: setattr(m.operatorCodes[0], "version", 100), "of version 100"),
     "data": (lambda m: setattr(m.buffers[m.subgraphs[0].tensors[m.subgraphs[0].operators[0].inputs[1]].buffer], "data",
                                np.zeros(3, np.uint8)), "3 bytes of data for"),
+    "two places": (
+        lambda m: m.buffers[m.subgraphs[0].tensors[m.subgraphs[0].operators[0].inputs[1]].buffer].__dict__.update(
+            offset=64, size=16), "inside and behind the flatbuffer"),
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import pytest
@@ -65,3 +66,26 @@ class Packed(nn.Module):
 def test_packed_sequences_are_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedError, match=r"packs sequences.*padded sequences of one length"):
         export(Packed().eval(), (torch.rand(2, 5, 4), torch.tensor([5, 3])))
+
+
+class Assigning(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = nn.GRU(4, 4)
+        self.seen = torch.zeros(1, 1, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen = x + 1
+        return self.memory(x)[0] + self.seen
+
+
+def test_recurrent_layers_are_exported_without_a_warning_but_other_attributes_are_told() -> None:
+    inputs = (torch.rand(1, 1, 4),)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        export(nn.GRU(4, 4).eval(), inputs)
+    assert not [one for one in seen if "_flat_weights" in str(one.message)]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        export(Assigning().eval(), inputs)
+    assert any("self.seen" in str(one.message) for one in seen)

@@ -1,5 +1,6 @@
 """Patterns of what the user keeps on the CPU, and those that match nothing."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -29,7 +30,10 @@ def test_patterns_that_match_nothing_are_warned_of() -> None:
     assert not any("Conv2d" in one for one in warnings)
 
 
-def test_names_in_one_string_are_separated_by_commas() -> None:
-    program = compiled(operators_not_to_delegate="aten_convolution_default, aten_addmm_default")
+@pytest.mark.parametrize(
+    "given", ["aten_convolution_default, aten_addmm_default", ["aten_convolution_default,aten_addmm_default"]]
+)
+def test_names_in_one_text_are_separated_by_commas(given: object) -> None:
+    program = compiled(operators_not_to_delegate=given)
     assert not any(one.delegated for one in program.verdicts if "conv" in one.operator or "addmm" in one.operator)
     assert not any("matches no node" in one for one in program.report.warnings)

@@ -43,6 +43,21 @@ class Stream(nn.Module):
         return self.leave(x)
 
 
+class Spectrum(nn.Module):
+    """Lengths of complex numbers, of which most are far below the largest: squares in 8 bits leave them nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.leave, self.loudness = nn.Linear(8, 4), torch.logspace(0, -2, 8)
+        with torch.no_grad():
+            self.leave.weight /= self.loudness
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        real, imaginary = x[:, :5] * self.loudness, x[:, 5:] * self.loudness
+        return self.leave(torch.sqrt(real * real + imaginary * imaginary))
+
+
 def images(count: int = 8) -> list[tuple[torch.Tensor, ...]]:
     """Pictures of noise, always the same."""
     made = torch.Generator().manual_seed(0)

@@ -9,7 +9,7 @@ import pytest
 from openneutron.executorch.quality.goals import Goal, Measure
 from openneutron.executorch.quality.search import FAILED, Search
 from openneutron.executorch.quantize.choices import Choices
-from tests.executorch.quality.networks import Stream, Uneven, images, rows
+from tests.executorch.quality.networks import Spectrum, Stream, Uneven, images, rows
 from tests.executorch.quality.test_tensors import made
 
 FLOAT = Measure(120.0, 1.0)
@@ -42,6 +42,14 @@ def test_a_stream_gets_16_bits_as_predicted() -> None:
     assert low < 30 and search.reached
     assert {"add", "add_1"} <= {one.name for one in search.best.layers}
     assert search.layers == sorted(search.layers, key=lambda one: -one[1])
+
+
+def test_operators_that_16_bits_rewrite_get_them_too() -> None:
+    search = begun(Spectrum(), rows(), 35.0)
+    low = search.measure.sqnr
+    search.widen({}, float("inf"))
+    assert "sqrt" in {one.name for one in search.best.layers}
+    assert search.measure.sqnr > low + 3
 
 
 def test_an_estimate_that_was_too_low_is_corrected_by_the_price() -> None:

@@ -70,6 +70,8 @@ def c_header() -> str:
         f"#define NEUTRON_NO_SOURCE 0x{table.NO_SOURCE:08X}u",
         f"#define NEUTRON_MAX_STATE_BYTES {table.MAX_STATE_BYTES}u",
         f"#define NEUTRON_MAX_PLAIN_BYTES {table.MAX_PLAIN_BYTES}u",
+        f"#define NEUTRON_FREE_PLAIN_BYTES {table.FREE_PLAIN_BYTES}u",
+        f"#define NEUTRON_MAX_EXPANSION {table.MAX_EXPANSION}u",
         f"#define NEUTRON_FLAG_PROFILING {table.Flag.PROFILING.value}u",
         f"#define NEUTRON_FLAG_PACKED {table.Flag.PACKED.value}u",
         "",

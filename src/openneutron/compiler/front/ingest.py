@@ -6,10 +6,10 @@ changes engine. A path that leaves a group never comes back to it, so contractin
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from openneutron.compiler.front.left_out import left_out as is_left_out
 from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.compiler.signature import default_options
 from openneutron.compiler.variables import CODES, Variables, misuse, unneeded_initializers
@@ -101,9 +101,9 @@ def ingest(
     for index, op in enumerate(graph.operators):
         if index in folded or index in reasons or index in held.set_by:
             continue
-        names = [op.code, *(graph.tensors[t].name for t in op.outputs)]
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names):
-            reasons[index] = Reason("left_out", "left on the CPU on request", names[-1])
+        if is_left_out(graph, op, left_out):
+            place = graph.tensors[op.outputs[-1]].name if op.outputs else op.code
+            reasons[index] = Reason("left_out", "left on the CPU on request", place)
             continue
         verdict = known.verdict(op)
         if verdict.reason is not None:

@@ -50,10 +50,18 @@ class OperatorCache:
 class ParsedModel:
     """A model and its main graph, which nobody may change. `folded` are operators whose outputs are constants.
 
-    `control_flow` says which loops were unrolled, and why the others stay.
+    `control_flow` says which loops were unrolled, and why the others stay. `unmatched` are patterns of operators to keep on the
+    CPU that name none.
     """
 
-    def __init__(self, model: Model, target: Target, control_flow: ControlFlow | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        target: Target,
+        control_flow: ControlFlow | None = None,
+        unmatched: tuple[str, ...] = (),
+    ) -> None:
+        self.unmatched = unmatched
         self.model, self.graph, self.control_flow = model, model.main, control_flow or ControlFlow()
         self.folded = frozenset(fold_constants(self.graph))
         self.checks = OperatorCache(self.graph, target)

@@ -5,11 +5,11 @@ Other loops and branches stay unchanged; LiteRT runs them on the CPU.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from openneutron.compiler import kernels
+from openneutron.compiler.front.left_out import left_out as is_left_out
 from openneutron.compiler.signature import of_operator
 from openneutron.litert.graph import Graph, Model, Operator
 from openneutron.litert.passes.control_flow import MOST_OPERATORS, MOST_TRIPS, has_control_flow
@@ -61,8 +61,7 @@ def unroll_control_flow(model: Model, target: Target, left_out: Sequence[str] = 
         return None if reason is None else (reason.message, reason.hint)
 
     def stays(graph: Graph, op: Operator) -> bool:
-        names = [op.code, *(graph.tensors[index].name for index in op.outputs)]
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names)
+        return is_left_out(graph, op, left_out)
 
     done = unroll_loops(model, fits, stays)
     places = {id(op): at for at, op in enumerate(model.main.operators)}

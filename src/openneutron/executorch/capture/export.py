@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +22,23 @@ from openneutron.executorch.capture.inline_scopes import inline_scopes
 from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
 from openneutron.executorch.upstream.names import TreeSpec, with_calls
 from openneutron.executorch.upstream.trace_one_step import trace_one_step
+from openneutron.executorch.ways_out import way_out
 
 Inputs = tuple[torch.Tensor, ...]
+# torch warns of its own recurrent layers, which list their weights a second time; other attributes must be told.
+_WEIGHTS_OF_RECURRENT_LAYERS = r"The tensor attributes? (self[.\w]*\._flat_weights\[\d+\](, )?)+ (was|were) assigned"
 _STORED = (tuple, list, dict, OrderedDict)  # results that a `.pte` can describe
 
 
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
     """Run `torch.export`; a model that cannot be exported is reported in one sentence instead of a traceback."""
     try:
-        with torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)), trace_one_step():
+        with (
+            torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)),
+            trace_one_step(),
+            warnings.catch_warnings(),
+        ):
+            warnings.filterwarnings("ignore", message=_WEIGHTS_OF_RECURRENT_LAYERS)
             return inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
     except OpenNeutronError:
         raise
@@ -111,7 +120,7 @@ def check_program(program: ExportedProgram, *, from_module: bool) -> None:
         names = sorted({operator_name(node) for node in program.graph.nodes if node.op == "call_function"})
         raise UnsupportedError(
             f"no operator of the model can be quantized: it has {', '.join(names) or 'none'}",
-            hint="`openneutron ops` lists what can",
+            hint=next(filter(None, (way_out(name).hint for name in names)), "`openneutron ops` lists what can"),
         )
     raise UnsupportedError(
         "the program is not quantized",

@@ -16,6 +16,7 @@ from torch.fx import Graph
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import operator_name, source_line, value_of
+from openneutron.executorch.ways_out import CONVOLUTION_3D, TRANSPOSED_3D, way_out
 from openneutron.report.model import NodeVerdict
 
 _LISTS: Final = (
@@ -61,7 +62,8 @@ def check_host_kernels(operators: Sequence[str], verdicts: Sequence[NodeVerdict]
         raise UnsupportedError(
             f"nothing can run aten.{base}{where}: it is left to the CPU, and ExecuTorch's runtime has no kernel {name}"
             + (f"; the NPU does not take it because {node.reason}" if node is not None and node.reason else ""),
-            hint="replace it, or end the model before it and compute it in the application",
+            hint=way_out(f"aten.{base}").hint
+            or "replace it, or end the model before it and compute it in the application",
         )
 
 
@@ -78,5 +80,5 @@ def check_host_convolutions(graph: Graph) -> None:
         raise UnsupportedError(
             f"nothing can run {node.name}{f' ({line})' if line else ''}: it is a convolution over "
             f"{value_of(node).dim() - 2} dimensions, and neither the NPU nor ExecuTorch's runtime has one",
-            hint="write it as 2-D convolutions of slices, which are added",
+            hint=(TRANSPOSED_3D if node.args[6] else CONVOLUTION_3D).hint,
         )

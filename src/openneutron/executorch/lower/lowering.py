@@ -16,6 +16,7 @@ import torch
 from torch.fx import Node
 
 from openneutron.errors import InternalError
+from openneutron.executorch import ways_out
 from openneutron.executorch.compile_spec import with_flags
 from openneutron.executorch.fx import (
     GETITEM,
@@ -263,7 +264,7 @@ class Lowering:
         else:
             rule = lowerings().get(name)
             if rule is None:
-                raise reject(node, "no_lowering", f"operator {name} has no lowering", "see `openneutron ops`")
+                raise reject(node, "no_lowering", *ways_out.no_lowering(name))
             call = Call(self, node, rule)
             verdict = first_reason(rule.limits, call)
             if verdict.reason is not None:

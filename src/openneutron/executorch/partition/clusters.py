@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from torch.fx import Graph, Node
 
+from openneutron.executorch import ways_out
 from openneutron.executorch.fx import (
     GETITEM,
     float_reason,
@@ -24,14 +25,6 @@ from openneutron.executorch.operators import lowerings
 from openneutron.executorch.partition.trial_lowering import TrialLowerings, indices_of, is_stored
 from openneutron.litert.codes import VIEWS
 from openneutron.verdict import Reason
-
-# What to write instead of an operator that has no lowering.
-_INSTEAD = {
-    "cond": "compute both branches and choose between their results with torch.where",
-    "while_loop": "write a loop with a fixed number of steps",
-    "aten._upsample_bilinear2d_aa.default": "interpolate without antialias, or after an average pooling",
-    "aten._upsample_bicubic2d_aa.default": "interpolate without antialias, or after an average pooling",
-}
 
 
 @dataclass
@@ -136,9 +129,8 @@ def is_known(node: Node) -> bool:
 
 def no_lowering(node: Node) -> Reason:
     """Say that no INT8 form of the operator is known, and what to write instead where something is known."""
-    name = operator_name(node)
-    hint = _INSTEAD.get(name, "see `openneutron ops`")
-    return Reason("no_lowering", f"operator {name} has no lowering", node.name, hint)
+    message, hint = ways_out.no_lowering(operator_name(node))
+    return Reason("no_lowering", message, node.name, hint)
 
 
 def _float_value(cluster: Cluster, constants: Constants) -> tuple[Node, Reason] | None:

@@ -21,12 +21,12 @@ from openneutron.executorch.fx import (
     value_of,
 )
 from openneutron.executorch.partition.clusters import Cluster, is_border, is_known, no_lowering
+from openneutron.executorch.ways_out import CONVOLUTION_3D, TRANSPOSED_3D, way_out
 from openneutron.report.model import NodeVerdict
 from openneutron.verdict import Reason
 
-# Hints for operators on other types; for other operators the reason has the hint.
-_INSTEAD = {"aten.embedding.default": "looking rows up is little work: the layers behind it are what the NPU is for"}
 _IMAGE_RANK = 4
+_TRANSPOSED = 6  # argument of aten.convolution
 _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
 
 
@@ -106,11 +106,11 @@ def _of_float(node: Node) -> Reason:
             hint = "put it behind the dequantize of what it reads, and quantize its result"
             message = f"it works on stored {what.upper()} numbers, the NPU on activations whose scale it knows"
             return Reason("other_type", message, node.name, hint)
-        hint = _INSTEAD.get(name, "the CPU does this part; keep it at the program's ends")
+        hint = way_out(name).hint or "the CPU does this part; keep it at the program's ends"
         return Reason("other_type", f"it works on {what}, the NPU on INT8 activations", node.name, hint)
     if name == "aten.convolution.default" and len(shape_of(node)) > _IMAGE_RANK:
-        hint = "use convolutions in one or two dimensions"
-        return Reason("one_or_two_dimensions", f"it is {len(shape_of(node)) - 2}-D", node.name, hint)
+        why, hint = TRANSPOSED_3D if node.args[_TRANSPOSED] else CONVOLUTION_3D
+        return Reason("one_or_two_dimensions", f"it is {len(shape_of(node)) - 2}-D: {why}", node.name, hint)
     if not is_known(node):
         return no_lowering(node)
     return Reason("not_quantized", "it computes in float", node.name, _UNQUANTIZED)

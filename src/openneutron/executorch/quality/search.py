@@ -29,6 +29,8 @@ from openneutron.executorch.quality.tensors import Noise, QuantizedTensor, find_
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quality.widen import choose_wide
 from openneutron.executorch.quantize.choices import Choices, LayerChoice
+from openneutron.executorch.quantize.passes.decompose.decompose_wide import wide_operators
+from openneutron.executorch.quantize.passes.replace.replace_magnitude import OPERATORS, is_magnitude
 from openneutron.process_pool import map_in_processes
 
 Progress = Callable[[str], None]
@@ -155,7 +157,7 @@ class Search:
         nodes = {node for one in tensors for node in (*one.makers, *one.readers)}
         chosen = choose_wide(
             tensors, noise, target=target, most=most, able=_can_be_wide,
-            costs={node: costs.get(node.name, 0.0) for node in nodes},
+            costs={node: costs.get(node.name, 0.0) * _growth(node) for node in nodes},
         )  # fmt: skip
         return [node.name for node in chosen]
 
@@ -254,7 +256,12 @@ class Search:
 
 def _can_be_wide(node: Node) -> bool:
     rule = annotation_rules().get(operator_name(node))
-    return rule is not None and rule.wide
+    return (rule is not None and rule.wide) or wide_operators(node) > 0 or is_magnitude(node)
+
+
+def _growth(node: Node) -> int:
+    """Return how many times its own cycles 16 bits add for a layer: one that becomes several takes twice its cycles in each."""
+    return 2 * (OPERATORS if is_magnitude(node) else max(1, wide_operators(node))) - 1
 
 
 def _losses(tensors: Sequence[QuantizedTensor], noise: Noise) -> list[tuple[str, float]]:

@@ -24,6 +24,8 @@ from openneutron.microcode.storage.order import Order
 from openneutron.microcode.storage.words import pack_words, unpack_words
 from openneutron.microcode.table import (
     ALIGNMENT,
+    FREE_PLAIN_BYTES,
+    MAX_EXPANSION,
     MAX_PLAIN_BYTES,
     SECTION,
     SECTION_FORMS,
@@ -246,6 +248,10 @@ def read_sections(
         total += -(-section.plain // ALIGNMENT) * ALIGNMENT
         if taken + stored > len(block) or total > MAX_PLAIN_BYTES:
             raise FormatError(f"section {number} at byte {place} has {stored} bytes, {len(block) - taken} are left")
+        if total > FREE_PLAIN_BYTES and total // MAX_EXPANSION > taken + stored:
+            raise FormatError(
+                f"section {number} at byte {place} ends at {total} bytes, of which {taken + stored} are stored"
+            )
         try:
             data = _read(section, block[taken : taken + stored], width, units, length)
         except FormatError as error:

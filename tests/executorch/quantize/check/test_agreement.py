@@ -34,3 +34,13 @@ def test_zeros_infinities_and_nan() -> None:
     nowhere = torch.where(X > 2, torch.nan, X)
     assert difference(X, nowhere) == "NaN where the model has numbers"
     assert difference(nowhere, X) == ""
+
+
+def test_coarse_rounding_of_all_values_is_no_difference_where_one_is_near_zero() -> None:
+    values = torch.linspace(1, 4, 512)
+    values[100] = 1e-3
+    coarse = values + 3e-5 * torch.where(torch.arange(512) % 2 == 0, 1.0, -1.0)
+    assert difference(values, coarse) == ""
+    alone = values.clone()
+    alone[100] += 1e-4  # only this one differs, as behind a clamp that few values reach
+    assert difference(values, alone) == "1 of 512 values differ"

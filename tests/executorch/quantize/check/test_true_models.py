@@ -79,7 +79,7 @@ CASES: dict[str, Callable[[], tuple[Made, Batches]]] = {
     "attention with empty rows": lambda: (
         Made(lambda s, q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=s.m), m=EMPTY_ROWS), normal(*HEADS)),
     "attention less squared distance": lambda: (
-        Made(lambda s, q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=-(torch.cdist(q, k + 3) ** 2))),
+        Made(lambda s, q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=-(torch.cdist(q, k + 2) ** 2))),
         normal((1, 2, N, 8), (1, 2, N, 8), (1, 2, N, 8))),
     "distance beyond a radius": lambda: (
         Made(lambda s, x, d: torch.softmax(x + torch.relu(d - 0.5) * -1e4, -1)), uniform(0, 1)),

@@ -10,6 +10,7 @@ from torch import nn
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide, wide_operators
 
 
 class Net(nn.Module):
@@ -45,3 +46,13 @@ def test_what_stays_in_8_bits_stays_whole() -> None:
     assert kept(prepared(NeutronQuantizer())) == {"hardswish", "hardsigmoid", "silu", "gelu", "prelu"}
     some = prepared(NeutronQuantizer(precision={"SiLU": "int16"}))
     assert kept(some) == {"hardswish", "hardsigmoid", "gelu", "prelu"}
+
+
+def test_the_price_of_16_bits_counts_the_operators_that_one_becomes() -> None:
+    x = (torch.randn(1, 3, 4, 4),)
+    for part in Net().parts:
+        module = export(part.eval(), x).module()
+        (count,) = {wide_operators(node) for node in module.graph.nodes} - {0}
+        assert decompose_wide(module, lambda node: True) == 1
+        made = [node for node in module.graph.nodes if operator_name(node) and "reshape" not in operator_name(node)]
+        assert sum("_guards" not in node.name for node in made) == count

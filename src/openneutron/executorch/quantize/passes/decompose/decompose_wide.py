@@ -35,7 +35,7 @@ def decompose_wide(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
     """Rewrite in place the nodes that `is_wide` chooses; returns the number of changed nodes."""
     count = 0
     for node in list(model.graph.nodes):
-        rule = _RULES.get(operator_name(node))
+        rule, _ = _RULES.get(operator_name(node), (None, 0))
         if rule is None or not isinstance(value_of(node), torch.Tensor) or not is_wide(node):
             continue
         # Probabilities of attention are masked, or split in two parts, by passes of their own.
@@ -45,6 +45,11 @@ def decompose_wide(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
         model.graph.erase_node(node)
         count += 1
     return count
+
+
+def wide_operators(node: Node) -> int:
+    """Return how many operators a node becomes with 16-bit activations, 0 where it has no such form."""
+    return _RULES.get(operator_name(node), (None, 0))[1]
 
 
 def _hard_sigmoid(call: Insert, node: Node) -> Node:
@@ -85,9 +90,10 @@ def _softmax(call: Insert, node: Node) -> Node:
     return call(node.target, below, *node.args[1:], **node.kwargs)
 
 
-_RULES: dict[str, Callable[[Insert, Node], Node]] = {
-    "aten.hardsigmoid.default": _hard_sigmoid, "aten.hardsigmoid_.default": _hard_sigmoid,
-    "aten.hardswish.default": _hard_swish, "aten.hardswish_.default": _hard_swish,
-    "aten.silu.default": _silu, "aten.silu_.default": _silu,
-    "aten.gelu.default": _gelu, "aten.prelu.default": _prelu, **dict.fromkeys(SOFTMAX, _softmax),
+# The form with 16 bits, and how many operators it has.
+_RULES: dict[str, tuple[Callable[[Insert, Node], Node], int]] = {
+    **dict.fromkeys(("aten.hardsigmoid.default", "aten.hardsigmoid_.default"), (_hard_sigmoid, 3)),
+    **dict.fromkeys(("aten.hardswish.default", "aten.hardswish_.default"), (_hard_swish, 4)),
+    **dict.fromkeys(("aten.silu.default", "aten.silu_.default"), (_silu, 2)),
+    "aten.gelu.default": (_gelu, 9), "aten.prelu.default": (_prelu, 4), **dict.fromkeys(SOFTMAX, (_softmax, 3)),
 }  # fmt: skip
