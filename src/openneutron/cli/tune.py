@@ -139,9 +139,9 @@ def _tune(
 ) -> Tuned:
     from openneutron.analyze.data.labelled import check_data
     from openneutron.cli.inputs.loading import found_source
-    from openneutron.cli.shared.text_scores import read_rows, token_samples
+    from openneutron.cli.shared.text_scores import read_rows
     from openneutron.errors import OptionError
-    from openneutron.executorch.analyze.tune import tune
+    from openneutron.executorch.analyze.tune import token_samples, tune
     from openneutron.executorch.quantize.choices import Choices
 
     model, sizes, calibration, trust = source
@@ -159,7 +159,7 @@ def _tune(
         raise OptionError("only float modules with example inputs can be tuned", where=model)
     classes: list[int] | None
     if is_text:
-        samples, classes = token_samples(loaded, rows, data.limit)
+        samples, classes = token_samples(loaded.model, loaded.example_inputs, rows, data.limit)
     else:
         samples, classes = labelled_samples(model, found.kind == "zoo", data, loaded)
     target, cycles, trials, workers = limits

@@ -10,7 +10,7 @@ from torch import nn
 
 from openneutron.errors import OptionError
 from openneutron.executorch.analyze import tune as module_under_test
-from openneutron.executorch.analyze.tune import Goal, Tuned, tune
+from openneutron.executorch.analyze.tune import Goal, Tuned, token_samples, tune
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import SAMPLES, output_sqnr, run_all
@@ -98,6 +98,16 @@ def test_perplexity_decides_where_it_is_the_goal() -> None:
     losses = [trial.measure.loss for trial in found.trials]
     assert found.measure.loss == min(losses) < losses[0] and found.rows()[0]["perplexity"] > 1
     assert abs(losses[1] - found.floating.loss) < abs(losses[0] - found.floating.loss)
+
+
+def test_sequences_become_calls_of_a_token_each_up_to_the_context() -> None:
+    model, example = decoders.decoder(), decoders.calibration()[0]
+    samples, following = token_samples(model, example, [[5, 6, 7], list(range(40))], 0)
+    assert following == [6, 7, *range(1, decoders.SHAPE.context + 1)]
+    assert [int(place) for _, place in samples] == [0, 1, *range(decoders.SHAPE.context)]
+    assert len(token_samples(model, example, [[5, 6, 7]], 1)[0]) == 1
+    with pytest.raises(OptionError, match="no decoder"):
+        token_samples(network(), IMAGES[0], [[1, 2]], 0)
 
 
 def test_goals_that_cannot_be_meant() -> None:

@@ -51,40 +51,6 @@ def read_rows(source: Source, data: str | None, tokenizer: str) -> list[list[int
     return [list(row) for row in found]
 
 
-def token_samples(loaded: Any, rows: list[list[int]], limit: int) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """Return the calls that give sequences to a decoder, a token each, and the token that follows each call.
-
-    At most `limit` calls; a sequence goes as far as the context reaches.
-    """
-    import itertools
-
-    from openneutron.errors import OptionError
-    from openneutron.executorch.capture.decoder_facts import decoder_constants
-    from openneutron.executorch.capture.export import export
-
-    given = loaded.example_inputs
-    facts = decoder_constants(export(loaded.model, given))
-    if not facts or any(one.numel() != 1 for one in given):
-        raise OptionError(
-            "it is no decoder",
-            hint="give a model that takes one token and its position, keeps a cache and returns logits",
-        )
-    most = facts["get_vocab_size"]
-    samples, following = list[tuple[Any, ...]](), list[int]()
-    for row in rows:
-        for at, (token, after) in enumerate(itertools.pairwise(row[: facts["get_max_seq_len"] + 1])):
-            if max(token, after) >= most:
-                raise OptionError(
-                    f"token {max(token, after)} is outside the vocabulary of {most:,}",
-                    hint="use the tokenizer that the model was trained with",
-                )
-            samples.append(tuple(one.new_full(one.shape, value) for one, value in zip(given, (token, at), strict=True)))
-            following.append(after)
-            if len(samples) == limit:
-                return samples, following
-    return samples, following
-
-
 def plain_text_score(one: TextScore, first: TextScore) -> dict[str, Any]:
     """Return a score as a mapping for JSON."""
     return {

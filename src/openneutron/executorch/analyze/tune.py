@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from typing import Any, Final
 import torch
 
 from openneutron.errors import OptionError
+from openneutron.executorch.capture.decoder_facts import decoder_constants
 from openneutron.executorch.capture.export import Inputs, evaluation, export, one_thread
 from openneutron.executorch.pipeline import build
 from openneutron.executorch.quality.goals import Goal, Measure, measure_of
@@ -32,7 +34,7 @@ from openneutron.executorch.torch_lock import torch_lock
 from openneutron.options import DEFAULT_TARGET
 from openneutron.report.model import Report
 
-__all__ = ["Goal", "Tuned", "tune"]
+__all__ = ["Goal", "Tuned", "token_samples", "tune"]
 
 Progress = Callable[[str], None]
 
@@ -67,6 +69,36 @@ def _row(trial: Trial) -> dict[str, Any]:
     if trial.cycles:
         row["cycles"] = round(trial.cycles, 3)
     return {**row, "kept": trial.kept}
+
+
+def token_samples(
+    model: torch.nn.Module, example_inputs: Inputs, rows: Sequence[Sequence[int]], limit: int
+) -> tuple[list[Inputs], list[int]]:
+    """Return the calls that give sequences to a decoder, a token each, and the token that follows each call.
+
+    At most `limit` calls; a sequence goes as far as the context reaches.
+    """
+    given = example_inputs
+    facts = decoder_constants(export(model, given))
+    if not facts or any(one.numel() != 1 for one in given):
+        raise OptionError(
+            "it is no decoder",
+            hint="give a model that takes one token and its position, keeps a cache and returns logits",
+        )
+    most = facts["get_vocab_size"]
+    samples, following = list[Inputs](), list[int]()
+    for row in rows:
+        for at, (token, after) in enumerate(itertools.pairwise(row[: facts["get_max_seq_len"] + 1])):
+            if max(token, after) >= most:
+                raise OptionError(
+                    f"token {max(token, after)} is outside the vocabulary of {most:,}",
+                    hint="use the tokenizer that the model was trained with",
+                )
+            samples.append(tuple(torch.full_like(one, value) for one, value in zip(given, (token, at), strict=True)))
+            following.append(after)
+            if len(samples) == limit:
+                return samples, following
+    return samples, following
 
 
 @torch_lock()
