@@ -15,8 +15,8 @@ RUNNER_MK = ROOT / "runtime" / "modelrunner" / "modelrunner.mk"
 PACKAGES = "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 CPU = "cortex-m33"
 PORTABLE = "cortex-m33+nodsp"
-# QEMU's boards, each with one processor: an image for the M0+ runs on an M3, which has all its instructions, one for the
-# M85 on an M55.
+# QEMU's boards, each with one processor. An image for the M0+ runs on an M3, which has all its instructions, one for the M85 on
+# an M55.
 BOARDS = {
     "cortex-m0plus": "mps2-an385",
     "cortex-m4": "mps2-an386",

@@ -65,3 +65,14 @@ def test_kernels_are_the_hosts_on_every_core(
 @pytest.mark.parametrize("name", MODELS)
 def test_the_zoo_runs_on_every_core(build: Build, zoo_model: Callable[..., Model], name: str, core: str) -> None:
     check(build, zoo_model(name, target="cortex_m33"), core)
+
+
+@pytest.mark.full
+def test_only_cores_with_helium_have_its_loops(build: Build, litert_model: Callable[..., Model]) -> None:
+    model = litert_model("core-int8", SOURCES["int8"](), target="cortex_m33")
+    loops = {"nk_four_products_of_one", "nk_four_products_of_two", "nk_helium_conv2d"}
+    cores = {"cortex-m55": loops, "cortex-m55+nomve": set[str]()}
+    for core, expected in cores.items():
+        path = build(model, f"lean-{core}", selection=model.selection, cpu=core, lean=True)
+        assert loops & set(image.symbols(path)) == expected
+        assert image.run_image(path, core).outputs == model.on_host()[0]

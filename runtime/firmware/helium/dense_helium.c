@@ -111,25 +111,34 @@ static void gather(const dense *d, const pixels *p, uint32_t pixel, uint32_t gro
     }
 }
 
+/* Outputs of up to four channels of one or two pixels, for any stage. */
+static void finish_each(const dense *d, const pixels *p, size_t channel, uint32_t count,
+                        const nk_four_sums *sums) {
+    for (uint32_t pixel = 0; pixel < p->count; ++pixel)
+        for (uint32_t m = 0; m < count; ++m)
+            p->to[pixel][channel + m] =
+                nk_stage_output(d->stage, channel + m, sums->pixel[pixel][m]);
+}
+
 /* Outputs of `count` channels of one or two pixels. */
 static void finish(const dense *d, const pixels *p, size_t channel, uint32_t count,
                    const nk_four_sums *sums) {
     const nk_stage *stage = d->stage;
+    const bool exact = stage->rounding == NEUTRON_ROUNDING_EXACT31;
     for (uint32_t m = 0; m < count; m += 4, ++sums) {
-        if (!d->by_fours) {
-            for (uint32_t pixel = 0; pixel < p->count; ++pixel)
-                for (uint32_t at = m; at < m + 4 && at < count; ++at)
-                    p->to[pixel][channel + at] =
-                        nk_stage_output(stage, channel + at, sums->pixel[pixel][at - m]);
-            continue;
-        }
         const mve_pred16_t left = vctp32q(count - m);
         const int32_t *at =
             (const int32_t *)(const void *)(stage->table + stage->column + 4 * (channel + m));
-        const nk_four_scales scales =
-            nk_make_four_scales(vld1q_z_s32(at, left), vld1q_z_s32(at + stage->column / 4, left));
+        const int32x4_t multipliers = vld1q_z_s32(at, left),
+                        shifts = vld1q_z_s32(at + stage->column / 4, left);
+        if (!d->by_fours || (exact && vcmpltq_m_n_s32(shifts, NK_HIGH_SHIFT, left))) {
+            finish_each(d, p, channel + m, smaller(count - m, 4), sums);
+            continue;
+        }
+        const nk_four_scales scales = nk_make_four_scales(multipliers, shifts);
         for (uint32_t pixel = 0; pixel < p->count; ++pixel) {
-            int32x4_t sum = nk_four_mbqm(&scales, vld1q_s32(sums->pixel[pixel]));
+            int32x4_t sum = vld1q_s32(sums->pixel[pixel]);
+            sum = exact ? nk_four_exact31(multipliers, shifts, sum) : nk_four_mbqm(&scales, sum);
             sum = nk_four_clamped(vaddq_n_s32(sum, stage->zero), stage->low, stage->high);
             vstrbq_p_s32((int8_t *)p->to[pixel] + channel + m, sum, left);
         }
@@ -233,7 +242,8 @@ static int run(dense *d) {
     d->group_bytes = nk_blocks(d->outputs, UNITS) * d->block_bytes;
     d->dense_rows = d->groups == 1 && w->dilation_w == 1 && d->in->pixel == d->in->channels &&
                     d->inputs % LENGTH == 0;
-    d->by_fours = d->stage->rounding == NEUTRON_ROUNDING_DOUBLE && !d->stage->lut;
+    d->by_fours = !d->stage->lut && (d->stage->rounding == NEUTRON_ROUNDING_DOUBLE ||
+                                     d->stage->rounding == NEUTRON_ROUNDING_EXACT31);
     all_pixels(d);
     return 1;
 }

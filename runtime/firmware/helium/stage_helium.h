@@ -30,6 +30,15 @@ static inline int32x4_t nk_four_mbqm(const nk_four_scales *s, int32x4_t value) {
     return vrshlq_s32(vaddq_s32(high, less), s->right);
 }
 
+/* nk_exact31 for shifts from NK_HIGH_SHIFT on: the low half of the product and its carry do not
+ * reach the result. */
+#define NK_HIGH_SHIFT 33
+
+static inline int32x4_t nk_four_exact31(int32x4_t multiplier, int32x4_t shift, int32x4_t value) {
+    const int32x4_t right = vsubq_s32(vdupq_n_s32(32), vminq_s32(shift, vdupq_n_s32(62)));
+    return vrshlq_s32(vmulhq_s32(value, multiplier), right);
+}
+
 static inline int32x4_t nk_four_clamped(int32x4_t value, int32_t low, int32_t high) {
     return vminq_s32(vmaxq_s32(value, vdupq_n_s32(low)), vdupq_n_s32(high));
 }
