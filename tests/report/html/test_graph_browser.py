@@ -109,7 +109,8 @@ def test_a_double_click_unfolds_a_module_and_its_button_folds_it(graph: Browser)
     click = [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
     graph.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "m", "actions": [move, *click, *click]}]})
     assert count(graph) == LAYERS + len(PARTS)
-    assert graph.text("#details h3") == "encoder.layer.0.query"
+    # The details are drawn anew by every click of the two.
+    graph.wait("return document.querySelector('#details h3')?.textContent === 'encoder.layer.0.query'")
     graph.click("#details .folds button")
     assert count(graph) == 1 + LAYERS and "holds" in graph.text("#details")
     graph.click("#graph-unfold")
