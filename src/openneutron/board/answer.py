@@ -156,7 +156,7 @@ def stock_answer(
         cpu_milliseconds=cpu_milliseconds,
         left=_reasons(graph, made.left),
         notes=_notes(target, made, cpu_work.unknown, learned),
-        cpu=_scaled([*parts, *_calls(target, len(made.plans))], cpu_milliseconds),
+        cpu=_scale_parts([*parts, *_calls(target, len(made.plans))], cpu_milliseconds),
     )
 
 
@@ -170,7 +170,7 @@ def _calls(target: Target, graphs: int) -> list[CpuTime]:
     return [CpuTime(f"NeutronGraph {index}", "call", "call", each) for index in range(graphs)]
 
 
-def _scaled(parts: Sequence[CpuTime], total: float) -> tuple[CpuTime, ...]:
+def _scale_parts(parts: Sequence[CpuTime], total: float) -> tuple[CpuTime, ...]:
     """Return the parts that take time, in proportion: what is learned from points changes their total only."""
     before = math.fsum(part.milliseconds for part in parts)
     factor = total / before if before else 0.0

@@ -66,7 +66,7 @@ def _learn(path: str, digest: str) -> Lesson:
         if reason:
             skipped.append(f"point {number} ({point.model}) {reason}")
         else:
-            used.append((point, _measured(point, Path(path), number)))
+            used.append((point, _plan_point(point, Path(path), number)))
     if not used:
         raise OptionError(
             "no point of this ledger can be learned from", where=path,
@@ -93,7 +93,7 @@ def _unusable(point: Measurement) -> str:
     return ""
 
 
-def _measured(point: Measurement, ledger: Path, number: int) -> Measured:
+def _plan_point(point: Measurement, ledger: Path, number: int) -> Measured:
     """The point's model as NXP's converter would plan it, at the clocks it was measured with."""
     where = f"{ledger}, point {number}"
     file = ledger.parent / point.model

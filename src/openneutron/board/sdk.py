@@ -77,7 +77,7 @@ class Rules:
 def table() -> tuple[Rule, ...]:
     """Return all rules, in the order of the file."""
     return tuple(
-        Rule(one["name"], one["since"], tuple(one["chips"]), _frozen(one["value"]), one["source"])
+        Rule(one["name"], one["since"], tuple(one["chips"]), _freeze(one["value"]), one["source"])
         for one in _file()["rule"]
     )
 
@@ -114,5 +114,5 @@ def _before(since: str, version: str) -> bool:
     return VERSIONS.index(since) <= VERSIONS.index(version)
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        missing = _missing(error)
+        missing = _missing_package(error)
         # What an ONNX model needs is more than its own packages, and one extra brings it all.
         onnx = any(word.endswith(".onnx") for word in arguments)
         wanted = missing_extra(missing, "an ONNX model", "onnx") if onnx else missing_extra(missing)
@@ -114,7 +114,7 @@ def _diagnose_without_typer(arguments: list[str]) -> int:
     return OK if print_diagnosis("--json" in arguments) else DIFFERS
 
 
-def _missing(error: Exception) -> str:
+def _missing_package(error: Exception) -> str:
     """The package that an import did not find, "" for any other error and for modules of our own."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return ""

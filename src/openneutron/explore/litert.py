@@ -47,7 +47,7 @@ def _draw(graph: Graph, names: list[str], number: int) -> Drawing:
     compiled = 0
     engines: dict[str, float | str] = {}
     for index, op in enumerate(graph.operators):
-        opened: tuple[str, ...] = _called(op, names)
+        opened: tuple[str, ...] = _called_graphs(op, names)
         if is_graph_op(op) and number == 0:
             opened, compiled = (neutron_graph_id(compiled),), compiled + 1
         nodes.append(_node(graph, index, op, source, opened))
@@ -80,7 +80,7 @@ def _options(options: Any) -> dict[str, str]:
     return {name: str(value)[:_LONGEST] for name, value in vars(options).items()} if options is not None else {}
 
 
-def _called(op: Operator, names: list[str]) -> tuple[str, ...]:
+def _called_graphs(op: Operator, names: list[str]) -> tuple[str, ...]:
     numbers = [getattr(options, name, None) for options in (op.options, op.options2) for name in GRAPH_FIELDS]
     return tuple(names[number] for number in numbers if number is not None and 0 < number < len(names))
 

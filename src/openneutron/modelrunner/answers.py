@@ -127,7 +127,7 @@ def checked_bytes(dtype: str, shape: Sequence[int], size: int, what: str, where:
         )  # fmt: skip
 
 
-def counted(pieces: Sequence[bytes], what: str, progress: Progress) -> Iterator[bytes]:
+def report_progress(pieces: Sequence[bytes], what: str, progress: Progress) -> Iterator[bytes]:
     """Yield pieces of an upload, and report how many bytes are gone."""
     total, done = sum(map(len, pieces)), 0
     for piece in pieces:

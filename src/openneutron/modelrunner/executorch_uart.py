@@ -25,8 +25,8 @@ from openneutron.modelrunner.answers import (
     BoardTensor,
     Progress,
     checked_bytes,
-    counted,
     no_progress,
+    report_progress,
 )
 from openneutron.modelrunner.framing import FRAME_BYTES, LARGEST_PAYLOAD, Command, Frame, FrameReader, encode
 from openneutron.modelrunner.transport import Transport, drain
@@ -186,7 +186,7 @@ class FramedRunner:
                 self._retries += 1
                 drain(self._transport, silence=self._patience.silence, most_seconds=self._patience.quiet)
             self._reader = FrameReader()
-            for piece in counted(pieces, what, progress):
+            for piece in report_progress(pieces, what, progress):
                 self._transport.write(piece, 5.0 + 2 * len(piece) / self._transport.bytes_per_second)
             in_flight = len(frame) / self._transport.bytes_per_second
             answer = self._await(wanted, seconds + 1.5 * in_flight)

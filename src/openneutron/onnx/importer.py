@@ -27,7 +27,7 @@ from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
 from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
-from openneutron.onnx.values import Step, Value, unshifted
+from openneutron.onnx.values import Step, Value, to_unsigned
 
 # Their inputs 3 and 4 are statistics, which no gradient reaches.
 _NORMS = ("BatchNormalization",)
@@ -199,7 +199,7 @@ class Replay(torch.nn.Module):
             for value, tensor in zip(step.outputs, results if isinstance(results, tuple) else (results,), strict=True):
                 if value is not None and tensor is not None:
                     made[id(value)] = getattr(tensor, "tensor", tensor)
-        return tuple(unshifted(find(value)) if value.shifted else find(value) for value in self.outputs)
+        return tuple(to_unsigned(find(value)) if value.shifted else find(value) for value in self.outputs)
 
 
 class _Names:

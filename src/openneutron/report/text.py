@@ -28,11 +28,11 @@ def text_notes(report: Report, *, context: int, cache_bytes: int) -> tuple[str, 
         f"{prompt * whole.milliseconds:.1f} ms",
         f"text: a token reads {report.totals.weight_bytes:,} bytes of weights at most, and the cache of {cache_bytes:,} "
         f"bytes: {cache_bytes // context:,} for each of {context:,} positions",
-        f"text: {_bound(report)}",
+        f"text: {_bounds(report)}",
     )
 
 
-def _bound(report: Report) -> str:
+def _bounds(report: Report) -> str:
     """Return what takes the time, the largest share first."""
     npu = report.whole.npu_milliseconds
     cycles = {

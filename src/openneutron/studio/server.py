@@ -104,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page's files and a variant's downloads."""
-        place = self._allowed()
+        place = self._allowed_path()
         if place is None:
             return
         if place.startswith("file/"):
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Take an upload, or answer a call with lines of JSON: progress, then the result or the error."""
-        place = self._allowed()
+        place = self._allowed_path()
         if place is None:
             return
         length = self.headers.get("Content-Length", "")
@@ -140,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
 
-    def _allowed(self) -> str | None:
+    def _allowed_path(self) -> str | None:
         """Return the path behind the token, or refuse the request and return None."""
         port = self.studio.port
         hosts = {f"{name}:{port}" for name in _NAMES}

@@ -162,7 +162,7 @@ def _write(program: Program, output: Path | None, stem: str, request: Request) -
         files[path.name] = len(data.encode() if isinstance(data, str) else data)
 
     if output is not None:
-        put(output, program.bundled() if output.suffix == ".bpte" else program.data)
+        put(output, program.to_bundled_program() if output.suffix == ".bpte" else program.data)
         if program.report.quantization:
             put(output.with_name(f"{output.stem}.quantization.toml"), program.report.quantization)
     if request.options.get("dump_kernel_selection_code"):

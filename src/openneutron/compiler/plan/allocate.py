@@ -78,7 +78,7 @@ class _Pairs:
                 self.partners.setdefault(dying, {})[born] = self.partners.setdefault(born, {})[dying] = pair
 
     @staticmethod
-    def forbidden(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
+    def forbidden_offsets(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
         """Return two bounds: offsets strictly between them clash with the other buffer of the pair, at [low, high)."""
         if placing == pair.born:
             return (low - size, high + pair.distance - size) if pair.upward else (low - pair.distance, high)
@@ -117,7 +117,9 @@ def _place(
             for other in placed:
                 low, high = offsets[other], offsets[other] + sizes[other]
                 pair = partners.get(other)
-                blocked.append((low - size, high) if pair is None else pairs.forbidden(pair, at, size, low, high))
+                blocked.append(
+                    (low - size, high) if pair is None else pairs.forbidden_offsets(pair, at, size, low, high)
+                )
                 if pair is not None and pair.exact and blocked[-1][0] < low < blocked[-1][1]:
                     allowed.append(low)
         blocked.sort()

@@ -111,7 +111,7 @@ def tile(
         else:
             low = middle + 1
     if scratch_budget is None:
-        chosen = _following(best, low, len(budgets) - 1)
+        chosen = _next_choices(best, low, len(budgets) - 1)
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
@@ -148,7 +148,9 @@ def price_candidate(structure: Structure, item: Candidate, costs: CostModel) -> 
     return sum(costs.price_stripes(at, h, s.rows, s.lead) for at, h, s in zip(nodes, heights, streams, strict=True))
 
 
-def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
+def _next_choices(
+    best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int
+) -> list[list[Candidate]]:
     """Return the first few different choices for growing budgets from `low` on.
 
     A choice that is best for two budgets is best for all between them, so bisection finds where the next one begins.

@@ -133,7 +133,7 @@ class Source:
             from openneutron.executorch.capture.samples import read_saved
 
             return read_saved(path)
-        made = imported(self.calibration)
+        made = import_object(self.calibration)
         return made() if callable(made) else made
 
     def _load(self) -> Loaded:
@@ -144,7 +144,7 @@ class Source:
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
         if self.kind == "pt2":
             return _load_exported(self.text, self.trust)
-        return _made(self.text, self.stem, self.arguments)
+        return _call_factory(self.text, self.stem, self.arguments)
 
 
 def find(
@@ -287,8 +287,8 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
     return Loaded(name, program, examples, calibration)
 
 
-def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
-    factory = imported(text)
+def _call_factory(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
+    factory = import_object(text)
     import torch
 
     from openneutron import zoo
@@ -347,7 +347,7 @@ def _remedy(error: Exception) -> str:
     return ""
 
 
-def imported(text: str) -> Any:
+def import_object(text: str) -> Any:
     """The object at `package.module:name`, with the current folder first on the path, as `python -m` has it."""
     module_name, _, path = text.partition(":")
     here = str(Path.cwd())

@@ -81,7 +81,7 @@ class Wish:
     def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
         """Return whether something is to be done for these outputs, measured with so many calibration samples."""
         known = self.quality != "plain" and bool(outputs)
-        return known and not self.aim(samples).reached(self.measure(outputs), _FLOAT)
+        return known and not self.aim(samples).is_reached(self.measure(outputs), _FLOAT)
 
 
 _FIELDS: Final = {"quality": "quality", "cycles": "quality_cycles", "metric": "metric"}
@@ -159,7 +159,7 @@ def improve(
         if wish.goal.is_better(wish.measure(made.report.outputs), start):
             built, choices = made, narrow
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
-    return Improved(built, choices, notes, _missed(wish, built.report))
+    return Improved(built, choices, notes, _warn_of_missed(wish, built.report))
 
 
 def costs_of(report: Report) -> dict[str, float]:
@@ -229,7 +229,7 @@ def _notes(
             *told,
         )
     ratio = cycles_ratio(last, first)
-    reached = "" if wish.goal.reached(wish.measure(last.outputs), _FLOAT) else ", which is not reached"
+    reached = "" if wish.goal.is_reached(wish.measure(last.outputs), _FLOAT) else ", which is not reached"
     return (
         f"quality: chosen after {count} trials: {describe(choices, start)}",
         f"quality: costs {ratio:.2f} × the cycles ({first.totals.cycles:,} to {last.totals.cycles:,})",
@@ -238,11 +238,11 @@ def _notes(
     )
 
 
-def _missed(wish: Wish, report: Report) -> tuple[str, ...]:
+def _warn_of_missed(wish: Wish, report: Report) -> tuple[str, ...]:
     """Warn of outputs that stay below the goal."""
     found = []
     for one in report.outputs:
-        if wish.goal.reached(wish.measure([one]), _FLOAT):
+        if wish.goal.is_reached(wish.measure([one]), _FLOAT):
             continue
         lowest = lowest_sqnr([one])
         part = f"{one.part} of " if one.part_sqnr is not None and one.separate and one.part_sqnr <= lowest else ""

@@ -89,7 +89,7 @@ class Search:
     @property
     def reached(self) -> bool:
         """Whether the best choices reach the goal."""
-        return self.goal.reached(self.measure, self.floating)
+        return self.goal.is_reached(self.measure, self.floating)
 
     @property
     def over(self) -> bool:
@@ -192,7 +192,7 @@ class Search:
                 return
             candidate = replace(self.best, layers=tuple(other for other in self.best.layers if other is not one))
             measure = self._measure(f"{one.name}: 8 bits again", candidate)
-            if self.goal.reached(measure, self.floating):
+            if self.goal.is_reached(measure, self.floating):
                 self.best, self.measure = candidate, measure
                 self._keep()
 

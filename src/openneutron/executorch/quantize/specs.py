@@ -127,7 +127,7 @@ class Specs:
         )  # fmt: skip
 
 
-def fixed(scale: float, zero_point: int, dtype: torch.dtype = torch.int8) -> FixedQParamsQuantizationSpec:
+def fixed_parameters(scale: float, zero_point: int, dtype: torch.dtype = torch.int8) -> FixedQParamsQuantizationSpec:
     """Return INT8 or INT16 with parameters that no calibration changes."""
     limits = torch.iinfo(dtype)
     return FixedQParamsQuantizationSpec(

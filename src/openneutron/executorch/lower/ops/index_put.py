@@ -52,7 +52,7 @@ def one_position(call: Call) -> Verdict:
 @lowers("aten.index_put.default", limits=(one_position,), shape_only=True, indices=True, cpu="move")
 def lower(call: Call) -> Value:
     """Lower to DYNAMIC_UPDATE_SLICE."""
-    x, rows = call.quantized("self"), call.quantized("values")
+    x, rows = call.quantized_argument("self"), call.quantized_argument("values")
     found = _place(call["indices"])
     assert found is not None
     dim, index = found
