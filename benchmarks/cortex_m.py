@@ -65,7 +65,9 @@ def measure(model: str, target: str, fit: float | None = None) -> Row:
     io_bytes = totals["arena_bytes"] - _aligned(totals["scratch_bytes"]) - _aligned(totals["prefetch_bytes"])
     whole = context + io_bytes + report["stock"]["scratch_bytes"]
     if fit is not None:
-        report = _build(model, target, f"--fit {int(whole * fit) - context}")
+        # --fit counts inputs and outputs as they are, an arena has each at a multiple of 16.
+        padding = io_bytes - totals["io_bytes"]
+        report = _build(model, target, f"--fit {int(whole * fit) - context - padding}")
         totals = report["totals"]
     path = _folder(model) / f"{Path(model).stem}.elf"
     counted = instructions.count(path, target.replace("_", "-"))
