@@ -29,6 +29,7 @@ from openneutron.cli.inputs.loading import compile_source
 from openneutron.cli.shared.reporting import litert_models
 from openneutron.cli.zoo import describe_models
 from openneutron.machine import targets
+from openneutron.project.runtime_sources import runtime_files
 from openneutron.run.given import random_inputs
 from openneutron.run.runner import LiteRtRunner
 from tests import tiny
@@ -121,6 +122,7 @@ def test_the_python_half_leaves_out_what_a_page_cannot_use(tmp_path: Path) -> No
     script().pack_python(tmp_path / "core.zip", library)
     names = zipfile.ZipFile(tmp_path / "core.zip").namelist()
     assert {"openneutron/api.py", "openneutron/lib/libopenneutron.so", "jinja2/environment.py"} <= set(names)
+    assert {f"openneutron/{name}" for name in (*runtime_files(), "runtime/LICENSE")} <= set(names)
     assert not any(name.startswith("openneutron/zoo/") or name.endswith((".npz", ".pt")) for name in names)
     assert any("LICEN" in name for name in names)
 
@@ -201,10 +203,13 @@ def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
         assert time.monotonic() < until
         time.sleep(0.05)
     assert (tmp_path / name).read_bytes() == on.compile(tiny.convnet(), target="mcxn94x", name="convnet.tflite").tflite
+    page.click("#make-project")
+    page.wait("return document.querySelector('#project-sizes')")
     page.call("POST", "/refresh", {})
     page.wait("return document.body.dataset.ready")
     assert page.text("#models .now strong") == "convnet.tflite"
     page.wait("return document.querySelector('.files [data-file$=tflite]')")
+    page.wait("return document.querySelector('.files [data-file$=zip]')")
     assert page.log() == [] and {"/packages/numpy.zip", "/pyodide/pyodide.asm.wasm"} <= set(asked)
 
 
