@@ -22,6 +22,8 @@ from openneutron.convert import convert
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
+from openneutron.microcode.header import offset_of
+from openneutron.microcode.table import HEADER_BYTES, IDENTITY
 from openneutron.options import Options
 from tests import recurrent, tiny
 from tests.certify.forge import Blocks, add_to_parameter, calls, forge_blocks
@@ -175,8 +177,8 @@ def test_a_tensor_of_another_shape_is_refused() -> None:
 def test_a_wrong_checksum_is_refused() -> None:
     data = tiny.convnet()
     compiled = bytearray(convert(data, Options()).model)
-    at = bytes(compiled).find(b"imxrt700")
-    compiled[at + 28] ^= 1
+    header = bytes(compiled).find(b"nMCd")
+    compiled[header + HEADER_BYTES + offset_of(IDENTITY, "checksum")] ^= 1
     with pytest.raises(Refused, match="checksum"):
         prove(bytes(compiled), data)
 

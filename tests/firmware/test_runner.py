@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import openneutron
-from openneutron.cli.extract_payload import payload_of_file
+from openneutron.cli.inputs.payloads import payload_of_file
 from openneutron.cli.main import run
 from openneutron.errors import BoardError, OpenNeutronError
 from openneutron.microcode.payload import parse_payload

@@ -229,10 +229,13 @@ class Api:
 
     def _boards(self, stage: Stage) -> dict[str, Any]:
         """Return what builds projects, and the boards they can be for; nothing where the C sources are not at hand."""
-        if not self._abilities.torch:
-            return {"platforms": [], "boards": []}
         from openneutron.project import PLATFORMS, boards
+        from openneutron.project.runtime_sources import runtime_folder
 
+        try:
+            runtime_folder()
+        except OptionError:
+            return {"platforms": [], "boards": []}
         known = [boards.load(name) for name in boards.names()]
         return {"platforms": list(PLATFORMS), "boards": [{"name": one.name, "title": one.description} for one in known]}
 
