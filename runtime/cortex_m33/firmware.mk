@@ -72,7 +72,7 @@ image: $(MODEL)/$(NAME).elf
 
 # Inner loops are built for speed, everything else for size, and what calls loops in assembly.
 $(OUT)/firmware/dsp/%.o $(OUT)/firmware/helium/%.o: CFLAGS += -O2
-$(OUT)/firmware/dsp/dense_dsp.o $(OUT)/firmware/dsp/pool_dsp.o: CFLAGS += -Os
+$(foreach part,dense_dsp pixel_pairs pool_dsp pool_pixels,$(OUT)/firmware/dsp/$(part).o): CFLAGS += -Os
 
 $(OUT)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
