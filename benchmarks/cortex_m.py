@@ -38,6 +38,9 @@ CMSIS_NN = {
     "vww_mobilenet_v1": 24_800_000,
     "autoencoder": 1_200_000,
 }
+# The same of single layers of 16 x 16 pixels and 64 channels, by kernel: a convolution of 1 x 1 and a depth-wise one of 3 x 3.
+CMSIS_NN_LAYERS = {"conv2d": 2_700_000, "depthwise_conv2d": 1_810_000}
+CMSIS_NN_LAYER_PIXELS = 16 * 16
 
 
 @dataclass(frozen=True)

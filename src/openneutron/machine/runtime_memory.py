@@ -5,7 +5,7 @@ It says nothing about NXP's runtime, which has memory of its own.
 Example:
     >>> memory = runtime_memory(microcode, weights, program)
     >>> memory.context_bytes, memory.arena_bytes
-    (9104, 12304)
+    (9008, 12304)
 """
 
 from __future__ import annotations
