@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,28 @@ def test_a_network_that_is_fine_is_quantized_once(monkeypatch: pytest.MonkeyPatc
         Uneven().eval(), images()[0], calibration=images(), correct_bias=True, equalize=True, quality=5
     )
     assert not any(note.startswith("quality: ") for note in program.report.notes) and not program.report.quantization
+
+
+@pytest.mark.parametrize("whole", [lambda y: y > 0, lambda y: (y * 40).to(torch.int32)], ids=["bool", "int32"])
+def test_outputs_without_decibels_are_told_by_how_many_are_equal(whole: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(16, 6)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return whole(self.layer(x))
+
+    torch.manual_seed(1)
+    samples = [(torch.randn(1, 50, 16),) for _ in range(8)]
+    program = on.compile(Model(), samples[0], calibration=samples, quality=60, quality_cycles=1)
+    (output,) = program.report.outputs
+    assert output.sqnr is None and 0.5 < output.agreement < 1
+    told = [*program.report.warnings, *(note for note in program.report.notes if note.startswith("quality: "))]
+    assert (
+        sum(f"output 0{mark} {output.agreement:.1%} equal (counts as" in one for one in told for mark in (":", "")) > 1
+    )
 
 
 def test_trials_that_fail_leave_the_first_program(monkeypatch: pytest.MonkeyPatch) -> None:

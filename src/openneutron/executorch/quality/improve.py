@@ -249,7 +249,16 @@ def describe(choices: Choices, start: Choices) -> str:
 def _figures(wish: Wish, report: Report) -> str:
     measure = wish.measure(report.outputs)
     kept = f", {measure.accuracy:.1%} of the answers kept" if measure.accuracy >= 0 else ""
-    return f"{measure.sqnr:.1f} dB{kept}"
+    worst = min(report.outputs, key=lambda one: lowest_sqnr([one]), default=None)
+    if worst is None or worst.agreement < 0:
+        return f"{measure.sqnr:.1f} dB{kept}"
+    return f"{worst.name} {_figure(worst)}{kept}"
+
+
+def _figure(one: OutputAccuracy) -> str:
+    """Format the lowest figure of an output: integers have a share of equal ones, which counts as decibels."""
+    lowest = f"{lowest_sqnr([one]):.1f} dB"
+    return lowest if one.agreement < 0 else f"{one.agreement:.1%} equal (counts as {lowest})"
 
 
 def _notes(
@@ -286,7 +295,7 @@ def _warn_of_missed(wish: Wish, report: Report) -> tuple[str, ...]:
         part = f"{one.part} of " if one.part_sqnr is not None and one.separate and one.part_sqnr <= lowest else ""
         kept = f", {one.kept:.1%} of its answers kept" if wish.metric != "sqnr" and one.kept >= 0 else ""
         found.append(
-            f"{part}{one.name}: {lowest:.1f} dB{kept}, below the goal of quality; raise --quality-cycles above "
+            f"{part}{one.name}: {_figure(one)}{kept}, below the goal of quality; raise --quality-cycles above "
             f"{wish.cycles:g}, give more calibration data, or train with quantization (docs/qat.md)"
         )
     return tuple(found)

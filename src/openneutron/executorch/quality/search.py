@@ -271,9 +271,14 @@ def _growth(node: Node) -> int:
 
 
 def _losses(tensors: Sequence[QuantizedTensor], noise: Noise) -> list[tuple[str, float]]:
-    """Return the layers with the decibels that the noise of their tensors costs the worst part, the dearest first."""
+    """Return the layers with the decibels that the noise of their tensors costs the worst part, the dearest first.
+
+    Outputs that are all integers have no noise, and the layers are not known apart.
+    """
     total = noise.floor + noise.alone.sum(axis=0)
-    worst = int(total.argmax()) if total.size else 0
+    if not total.size:
+        return []
+    worst = int(total.argmax())
     found: dict[str, float] = {}
     for tensor, row in zip(tensors, noise.alone, strict=True):
         left = max(total[worst] - row[worst], total[worst] * 1e-12)
