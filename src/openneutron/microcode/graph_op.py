@@ -6,7 +6,7 @@ scratch; with profiling also profile and debug.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ CUSTOM_CODE = "NeutronGraph"
 BLOCKS = ("microcode", "weights", "kernels")
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """The three blocks of one NeutronGraph and the tensors it reads and writes."""
 
     microcode: bytes
