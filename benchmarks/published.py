@@ -48,6 +48,13 @@ UNEXPLAINED = (
 # zoo.
 CPU_ONLY_MILLISECONDS = {"resnet8": 266.7, "ds_cnn": 62.0, "autoencoder": 5.6}
 
+# Layers of MLPerf Tiny's keyword spotting there, without its reshape: two versions of NXP's SDK. NXP's examples print them
+# (MCUXpresso SDK, readme of the TFLM modelrunner on mcxn9xxevk). Microseconds.
+KWS_LAYER_MICROSECONDS = {
+    "2.x": (9275, 4379, 7492, 4374, 7494, 4374, 7490, 4380, 7491, 397, 24, 27),
+    "newer": (8257, 4055, 7374, 3982, 7448, 3983, 7372, 3984, 7375, 350, 27, 25),
+}
+
 # Whole systems with an i.MX 95, so upper bounds only: the NPU's own time must not exceed them. Milliseconds.
 IMX95_AT_MOST = {"mobilenet_v2": 3.17, "yolov5n": 13.7, "yolov8s_seg": 73.0}
 

@@ -166,7 +166,7 @@ def test_the_compiled_file_is_downloaded(page: Browser, studio: Studio, tmp_path
     name = page.wait("return document.querySelector('.files [data-file$=tflite]')?.dataset.file")
     assert faults(page) == []
     page.click(f'[data-file="{name}"]')
-    file, until = tmp_path / name, time.monotonic() + 30
+    file, until = tmp_path / name, time.monotonic() + 300
     while not file.exists():
         assert time.monotonic() < until
         time.sleep(0.05)

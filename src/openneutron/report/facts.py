@@ -51,7 +51,7 @@ def runtime_sentence(totals: Totals) -> str:
 
     Example:
         >>> runtime_sentence(report.totals)
-        '26,528 bytes of RAM on a microcontroller (21,408 arena with 9,104 context + 5,120 stack)'
+        '26,432 bytes of RAM on a microcontroller (21,312 arena with 9,008 context + 5,120 stack)'
     """
     arena = totals.context_bytes + totals.arena_bytes  # as a firmware image reports them
     parts = f"{arena:,} arena with {totals.context_bytes:,} context + {totals.stack_bytes:,} stack"

@@ -21,7 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.litert.graph import Tensor
+from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.narrow_operators import narrow_operators
 from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
 from openneutron.report.accuracy import lowest_sqnr
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_arrays import compare_arrays
@@ -79,7 +82,20 @@ class Quantizing:
         made = quantizer.Quantizer(bytearray(self.data), scheme_of(activations, others)).quantize(
             copy.deepcopy(self.ranges), enable_progress_report=False, enable_progress_bar=False
         )
-        return bytes(made.quantized_model)
+        return self._with_narrow_operators(bytes(made.quantized_model))
+
+    def _with_narrow_operators(self, quantized: bytes) -> bytes:
+        """Give operators that the quantizer does not know, as PRELU, their INT8 form."""
+        model = read_model(quantized)
+        ranges = {
+            name: (float(np.min(one["min"])), float(np.max(one["max"])))
+            for name, one in self.ranges.items()
+            if "min" in one
+        }
+        if not narrow_operators(model.main, ranges):
+            return quantized
+        drop_tensors(model)
+        return write_model(model)
 
     def compare(self, quantized: bytes, count: int) -> list[OutputAccuracy]:
         """Compare each output of a quantized model with the float model's."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from openneutron._version import __version__
-from openneutron.errors import OptionError
+from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.machine import targets
 from openneutron.options import DEFAULT_TARGET, OPTIMIZE, SCHEMA, check_options, read_text
 from openneutron.studio.session import MOST_UPLOAD_BYTES, SUFFIXES, Model, Session, Variant, describe_model, safe_stem
@@ -81,6 +82,12 @@ class Api:
             raise OptionError(f"the page asked for {name!r}", hint="load the page again")
         try:
             return self._calls[name](stage, **parameters)
+        except OpenNeutronError as error:
+            # Uploads lie in the session's folder, which nobody at the page knows: the file's name says enough.
+            inside = re.compile(re.escape(f"{self.session.folder}/") + r"\w+/")
+            for part in ("message", "where", "hint"):
+                setattr(error, part, inside.sub("", getattr(error, part)))
+            raise
         except TypeError as error:
             if "argument" not in str(error):
                 raise
@@ -229,10 +236,13 @@ class Api:
 
     def _boards(self, stage: Stage) -> dict[str, Any]:
         """Return what builds projects, and the boards they can be for; nothing where the C sources are not at hand."""
-        if not self._abilities.torch:
-            return {"platforms": [], "boards": []}
         from openneutron.project import PLATFORMS, boards
+        from openneutron.project.runtime_sources import runtime_folder
 
+        try:
+            runtime_folder()
+        except OptionError:
+            return {"platforms": [], "boards": []}
         known = [boards.load(name) for name in boards.names()]
         return {"platforms": list(PLATFORMS), "boards": [{"name": one.name, "title": one.description} for one in known]}
 

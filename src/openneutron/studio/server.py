@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import mimetypes
@@ -75,13 +76,37 @@ class Studio:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End what is still being answered, with its processes, and remove the session's files."""
         self._http.server_close()
         self.session.__exit__()
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+    daemon_threads = False  # `server_close` waits for the threads
     studio: Studio
+
+    def __init__(self, *given: Any) -> None:
+        self._connections: set[socket.socket] = set()
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own."""
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """End all connections and wait for their threads: one that waits for a request reads its end, one that waits for a
+        process cancels it.
+        """
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):  # the browser was faster
+                connection.shutdown(socket.SHUT_RDWR)
+        super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of browsers that went away, and one line of anything else."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,17 @@ def judge_chips(out: Path, stage: Stage, model: Mapping[str, Any], chips: Sequen
 def try_changes(
     out: Path, stage: Stage, model: Mapping[str, Any], chip: str, limits: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return the rows of one chip under the limits of the page, with every change that was tried."""
+    """Return the rows of one chip under the limits of the page, the changes worth telling, and how many were tried."""
     from openneutron.analyze.fits import Limits
-    from openneutron.cli.shared.fitting import fit_rows
+    from openneutron.cli.shared.fitting import fit_rows, worth_telling
 
     asked = Limits(int(limits["sram"]), int(limits["flash"]), float(limits["milliseconds"]))
     rows = fit_rows(_path(model), [chip], asked, stage, **_loading_options(model))
-    return {"rows": [dataclasses.asdict(row) for row in rows]}
+    shown = [
+        {**dataclasses.asdict(replace(row, changes=tuple(worth_telling(row)))), "tried": len(row.changes)}
+        for row in rows
+    ]
+    return {"rows": shown}
 
 
 def compile_variant(out: Path, stage: Stage, model: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,8 +136,8 @@ def _is_open(data: bytes, where: str) -> bool:
 
 
 def _open_subject(file: Path, data: bytes) -> Subject:
-    from openneutron.cli.extract_payload import bordered_payload
     from openneutron.cli.inputs.blocks import blocks_of_file
+    from openneutron.cli.inputs.payloads import bordered_payload
     from openneutron.executorch.deliver.embed import input_rows, numbered_border
     from openneutron.machine.simulator import DTYPES
     from openneutron.microcode.payload import parse_payload

@@ -187,7 +187,7 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border:
     yield from _border(payload, prefix, border)
     yield from ("", "#ifdef __cplusplus", 'extern "C" {', "#endif")
     if payload.converter == "open":
-        yield from ("", *linked.declarations(name, arena_bytes=linked.arena_bytes(sizes)))
+        yield from ("", *linked.declarations(name, sizes))
     yield from ("", f"extern const uint32_t {name}_payload[];")
     if with_inputs:
         yield f"extern const void *const {name}_inputs[{prefix}_INPUTS];"

@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -30,7 +31,10 @@ _BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimat
 _WIDE_TRIALS: Final = 3  # before each of these
 _MOST_GROWTH: Final = 4.0  # of what an estimate may use after one that was too high
 _WEIGHTED: Final = "aten.linear.default"
+COARSE: Final = LayerChoice(_WEIGHTED, per_channel=False)  # what the first compile begins with
 _MARGIN: Final = 0.9  # of the cycles that remain
+_HELD_BACK: Final = 0.5  # of the allowed noise that comes from weights
+_LEAST_FINER_GAIN: Final = 1.0  # dB that finer weights must gain for the cycles they cost
 
 
 class HasReport(Protocol):
@@ -127,10 +131,14 @@ def improve(
         search.find_layers(module)
     if free:
         search.try_free()
-    narrow, narrow_measure = search.best, search.measure
-    costs, most = costs_of(first.report), wish.cycles - 1
-    wide = wide and narrow_layers and not search.reached
     built, choices, problem = first, chosen, ""
+    costs, most = costs_of(first.report), wish.cycles - 1
+    finer = _with_finer_weights(search, build, first.report, wish) if free else None
+    if finer is not None:
+        built, choices = finer, search.best
+        most = max(0.0, wish.cycles - cycles_ratio(finer.report, first.report))
+    narrow, narrow_measure = search.best, search.measure
+    wide = wide and narrow_layers and not search.reached
     for attempt in range(_BUILDS if wide else 1):
         if wide:
             search.best, search.measure = narrow, narrow_measure
@@ -160,6 +168,34 @@ def improve(
             built, choices = made, narrow
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
     return Improved(built, choices, notes, _warn_of_missed(wish, built.report))
+
+
+def _with_finer_weights(search: Search, build: Callable[[Choices], T], first: Report, wish: Wish) -> T | None:
+    """Give linear layers a weight scale for each channel; returns the program, None where that is not worth its cycles.
+
+    What it costs is known once the weights are coded: the search returns to the choices before if it is too much.
+    """
+    before, measure = search.best, search.measure
+    if search.reached or COARSE not in before.layers or not search.trials.has("linear"):
+        return None
+    held_back = search.weights_noise() > _HELD_BACK  # 16-bit activations cannot reach the goal then
+    found = search.attempt("weights of linear layers per channel", _finer(before))
+    if held_back:
+        search.best, search.measure = _finer(before), found
+    if search.best == before:
+        return None
+    if search.reached or found.sqnr >= measure.sqnr + _LEAST_FINER_GAIN or held_back:
+        search.stage("compiling with better choices")
+        with suppress(Exception):  # what was tried on top of a program that compiles must not fail the compile
+            made = build(search.best)
+            if cycles_ratio(made.report, first) <= wish.cycles:
+                return made
+    search.best, search.measure = before, measure
+    return None
+
+
+def _finer(choices: Choices) -> Choices:
+    return replace(choices, layers=tuple(one for one in choices.layers if one != COARSE))
 
 
 def costs_of(report: Report) -> dict[str, float]:
@@ -201,6 +237,8 @@ def describe(choices: Choices, start: Choices) -> str:
         value = getattr(choices, name)
         if value != getattr(start, name) and name != "exclude":
             words.append(name if value is True else f"{name}={value}")
+    if COARSE in start.layers and COARSE not in choices.layers:
+        words.append("weights of linear layers per channel")
     wide = [one.name for one in choices.layers if one.activations == "int16" and one not in start.layers]
     if wide:
         some = ", ".join(wide[:3]) + (", …" if len(wide) > 3 else "")
@@ -260,14 +298,22 @@ def quantization_file(choices: Choices, source: str) -> str:
 
 
 def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed: frozenset[str]) -> Choices:
-    """Return the choices that a compile begins with: for a decoder, 16 bits everywhere but in products with weights.
+    """Return the choices that a compile begins with.
 
-    A residual stream grows from layer to layer, and the noise of a cache adds up over the context; with a token a call the
-    weights take the time. 4-bit weights are rounded for the calibration data. What a user chose stays.
+    Linear layers have one weight scale: with a scale for each channel their weights are larger in coded form, and these take
+    most of their time. The search gives them scales per channel where accuracy needs that.
+
+    A decoder has 16 bits everywhere but in products with weights. A residual stream grows from layer to layer, and the noise of
+    a cache adds up over the context; with a token a call the weights take the time. 4-bit weights are rounded for the
+    calibration data. What a user chose stays.
     """
-    if wish.quality == "plain" or not decoder_constants(exported):
+    if wish.quality == "plain":
         return chosen
-    return decoder_choices(chosen, fixed)
+    if decoder_constants(exported):
+        return decoder_choices(chosen, fixed)
+    if not chosen.per_channel or chosen.weights != "int8" or fixed & {"per_channel", "precision"}:
+        return chosen
+    return replace(chosen, layers=(COARSE, *chosen.layers))
 
 
 def decoder_choices(chosen: Choices, fixed: frozenset[str]) -> Choices:

@@ -137,7 +137,7 @@ def _quantize(
 
 _NOTES = {
     "groups": "layers rounded to 4 bits for the calibration data",
-    "equalize": "pairs of layers equalized",
+    "equalize": "groups of layers equalized",
     "smooth": "layer norms smoothed",
 }
 
@@ -147,7 +147,7 @@ def _before(chosen: Choices, batches: Batches, quantizer: Quantizer) -> list[tup
     if chosen.smooth:
         steps.append(("smooth", lambda module: smooth(module, batches)))
     if chosen.equalize:
-        steps.append(("equalize", equalize))
+        steps.append(("equalize", lambda module: equalize(module, batches)))
     if chosen.adaround and chosen.weights == "int4":
         narrow = getattr(quantizer, "has_four_bits", lambda node: False)
         steps.append(
