@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from openneutron.board.arena import Step, arena_bytes, method_bytes, planned_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
@@ -30,8 +31,7 @@ from openneutron.verdict import Reason
 NOTHING_CONVERTED = "NXP's converter takes no operator of this model: all of it runs on the CPU"
 
 
-@dataclass(frozen=True)
-class Converted:
+class Converted(NamedTuple):
     """A model as NXP's converter would leave it: NeutronGraphs with their plans, and operators on the CPU with reasons.
 
     There is one plan per group of operators; `steps` are both kinds in execution order. `by` are the rules it was made with.

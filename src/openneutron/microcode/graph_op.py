@@ -7,7 +7,7 @@ Netron; nothing that runs the operator reads them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ CUSTOM_CODE = "NeutronGraph"
 BLOCKS = ("microcode", "weights", "kernels")
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """The three blocks of one NeutronGraph and the tensors it reads and writes."""
 
     microcode: bytes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.machine import targets
 from openneutron.report.accuracy import METRIC_TITLES
@@ -24,8 +24,7 @@ SHOWN_REASONS = 8
 _IS_FLOAT = "is float32"
 
 
-@dataclass(frozen=True)
-class CpuGroup:
+class CpuGroup(NamedTuple):
     """Nodes or operators that stayed on the CPU for the same reason."""
 
     operator: str
@@ -89,8 +88,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Numbers of a model's nodes or operators: those on the NPU, all inner ones, and those at the border."""
 
     delegated: int
@@ -206,8 +204,7 @@ def left_on_cpu(report: Report) -> list[CpuGroup]:
     return lefts
 
 
-@dataclass(frozen=True)
-class Leftovers:
+class Leftovers(NamedTuple):
     """The listed groups of nodes on the CPU, the number of unlisted groups, and of border nodes."""
 
     groups: tuple[CpuGroup, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +87,7 @@ def activation_range(activation: int, scale: float, zero_point: int, limits: tup
     return low, high
 
 
-@dataclass(frozen=True)
-class ExactTable:
+class ExactTable(NamedTuple):
     """Multipliers and shift words of the channel table, for one of the two exact rounding modes."""
 
     multipliers: npt.NDArray[np.int64]

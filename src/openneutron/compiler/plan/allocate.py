@@ -9,7 +9,6 @@ it proves the result optimal and ends the search. With `--optimize max` CP-SAT i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
@@ -72,7 +71,7 @@ class _Pairs:
         for o in overlaps:
             if o.dying in index and o.born in index:
                 dying, born = index[o.dying], index[o.born]
-                pair = replace(o, dying=dying, born=born)
+                pair = o._replace(dying=dying, born=born)
                 self.each.append(pair)
                 self.of[dying, born] = self.of[born, dying] = pair
                 self.partners.setdefault(dying, {})[born] = self.partners.setdefault(born, {})[dying] = pair

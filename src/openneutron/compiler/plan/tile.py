@@ -8,8 +8,8 @@ heights with the fewest cycles. More budget never costs cycles, so bisection fin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ TRIES = 4  # tilings to allocate: fragmentation may change the order of tilings 
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(NamedTuple):
     """Segments in order, their estimated scratch bytes, and the Pareto points (scratch bytes, cycles) that were found."""
 
     segments: list[Segment]

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.files import kind_of, kind_of_file, read_file
@@ -45,8 +45,7 @@ _RANDOM = (
 _ONE_SAMPLE = "calibrated with the example inputs alone: ranges of real data may differ; give calibration data"
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A model ready for `openneutron.compile`.
 
     `model` is an nn.Module, an ExportedProgram or the path of a LiteRT file; only the first needs the other two.
@@ -109,7 +108,7 @@ class Source:
         from openneutron.executorch.capture.calibration import read_calibration
 
         samples = read_calibration(self.calibration, loaded.example_inputs)
-        return replace(loaded, calibration=samples, notes=())
+        return loaded._replace(calibration=samples, notes=())
 
     def litert_model(self) -> QuantizedModel:
         """The LiteRT model of a file as it is, or, where calibration data is given, quantized."""

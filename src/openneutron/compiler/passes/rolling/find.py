@@ -193,7 +193,7 @@ def _pick_all(graph: KernelGraph, column: list[Node], writer_of: Any, picked: di
             return False
         offset = place.offset + n * place.plane + y * place.pitch + x * place.pixel + c * ITEM_BYTES[output.dtype]
         pixel = dense if output.shape[1] == 1 else place.pitch
-        places[root] = replace(place, offset=offset, pixel=pixel)
+        places[root] = place._replace(offset=offset, pixel=pixel)
     if len({place.root for place in places.values()}) > 1:
         return False
     picked.update(places)
@@ -220,7 +220,7 @@ def _use(graph: KernelGraph, column: list[Any], writer_of: Any, picked: dict[int
             if base.pixel != dense and (place.pixel != dense or place.offset >= dense):
                 raise _Refused
             pixel = place.pixel if base.pixel == dense else base.pixel
-            place = replace(place, root=base.root, offset=base.offset + place.offset, pixel=pixel)
+            place = place._replace(root=base.root, offset=base.offset + place.offset, pixel=pixel)
         maker = writer_of(place.root)
         if maker is None:
             found.append(Use("outside", place.root, place.offset, place.pixel))
