@@ -64,6 +64,18 @@ def sentence(names: tuple[str, ...]) -> str:
     )
 
 
+def hints(model: Any) -> tuple[str, ...]:
+    """Return what to do about a model that chooses by top-k and is not cut there; nothing of others."""
+    chosen = next((node for node in model.graph.node if node.op_type == "TopK"), None)
+    if chosen is None:
+        return ()
+    where = f"node `{chosen.name}`" if chosen.name else f"output `{chosen.output[0]}`"
+    return (
+        f"top-k ({where}) sorts on the CPU, and what follows has another order where two values are close; of a detector, "
+        "--cut-head leaves that to the application",
+    )
+
+
 def _computed_tensors(nodes: list[Any], inputs: set[str]) -> set[str]:
     """Return the tensors that depend on the model's inputs."""
     found = set(inputs)

@@ -20,7 +20,7 @@ import torch.fx.traceback
 from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
-from openneutron.onnx.cut_head import cut_head, has_suppression, sentence
+from openneutron.onnx.cut_head import cut_head, has_suppression, hints, sentence
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
 from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
@@ -83,7 +83,7 @@ def load(
             "there is no head to cut: no top-k or non-maximum suppression", where=where, hint="leave it out"
         )
     inputs, notes = resolve(model, sizes or {}, where=where)
-    notes = (*notes, *([sentence(ends)] if ends else []))
+    notes = (*notes, *([sentence(ends)] if ends else hints(model)))
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)
@@ -97,7 +97,7 @@ def load(
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
     steps = _needed_steps(elaborator.steps, outputs)
-    module = Replay(steps, values, outputs, [one.name for one in inputs])
+    module = Replay(steps, values, outputs, [one.name for one in inputs]).eval()
     if has_low_bits(model.graph) and not quantized:
         module.low_bit_layers = low_bit_layers(steps)
     examples = tuple(_example(one.shape, one.dtype, position) for position, one in enumerate(inputs))
