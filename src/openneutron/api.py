@@ -42,6 +42,7 @@ def compile(
     progress: Progress | None = None,
     isolated: bool | Limits = False,
     constant_methods: Mapping[str, Any] | None = None,
+    methods: Mapping[str, Sequence[Any]] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
@@ -57,6 +58,8 @@ def compile(
     calls the model. `progress` is called with the name of each stage as it begins. With `isolated` a file is compiled in a
     sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files. `constant_methods` are
     numbers that a .pte gives by name, such as get_bos_id; a decoder with a cache gives its context's length and others itself.
+    `methods` are further methods of the program by name, each with example inputs: calls of the same module with inputs of
+    other sizes, such as many tokens of a prompt at once. All methods share weights and states.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -70,9 +73,9 @@ def compile(
     if given.get("converter", Options.converter) == "open":
         targets.load(given["target"])
     if isolated:
-        if example_inputs is not None or train is not None or constant_methods:
+        if example_inputs is not None or train is not None or constant_methods or methods:
             raise OptionError(
-                "example_inputs, train and constant_methods are for modules", hint="isolated is for files"
+                "example_inputs, train, methods and constant_methods are for modules", hint="isolated is for files"
             )
         from openneutron.sandbox.compile_in_sandbox import compile_in_sandbox
         from openneutron.sandbox.supervisor import Limits
@@ -110,6 +113,7 @@ def compile(
             name=name,
             train=train,
             constant_methods=constant_methods,
+            methods=methods,
             **given,
         )
         return _with_notes(program, notes, beside)
@@ -117,9 +121,10 @@ def compile(
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
-    if example_inputs is not None or train is not None or constant_methods:
+    if example_inputs is not None or train is not None or constant_methods or methods:
         raise OptionError(
-            "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
+            "example_inputs, train, methods and constant_methods are for PyTorch models",
+            hint="a LiteRT file brings its shapes",
         )
     program = compile_litert(source, name, stage, given, calibration, cut=cut, choices=Choices(**quantizing))
     return _with_notes(program, (), beside)

@@ -248,10 +248,11 @@ class Options:
     partition: int = _option(0, "The partition's number, filled in by the partitioner.", key="partition", public=False)
     source: str = _option("<model>", "The model's name in messages.", public=False)
     timeout_seconds: int = _option(600, "How long NXP's converter may take.", converters=("nxp",), public=False)
+    known_weights: Any = None  # those of another method, which this one shares (`plan/constants.py`); not for users
 
 
 SCHEMA: dict[str, Option] = {
-    one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options)
+    one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options) if one.metadata
 }
 # Changes of a PyTorch program that cost no accuracy and concern all of it: worth trying where it is late or too large.
 PROGRAM_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -111,7 +111,7 @@ def _compile_once(
     budget = None
     if options.fit_bytes is not None:
         budget = options.fit_bytes - graph.io_bytes
-    constants = choose_constant_forms(graph, target, options.passes_off)
+    constants = choose_constant_forms(graph, target, options.passes_off, options.known_weights)
     units: list[Unit] = []
     for optimize in _efforts(target, options):
         try:

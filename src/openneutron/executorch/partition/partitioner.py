@@ -133,7 +133,7 @@ class NeutronPartitioner(Partitioner):
         keep_order_between([fitted.lowered for fitted in found])
         tags: dict[str, DelegationSpec] = {}
         borders: set[Node] = set()  # of buffers that a partition keeps
-        first = len(self.partitions)
+        first = self.session.first + len(self.partitions)
         for index, fitted in enumerate(found, start=first):
             tag = f"neutron_{index}"
             region = fitted.trial.region

@@ -12,14 +12,18 @@ from typing import Any, Final
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager
 from executorch.exir.backend.backend_details import PreprocessResult
 from torch.export import ExportedProgram
+from torch.fx import GraphModule
 
 from openneutron.executorch.upstream.names import OpOverload, attribute, missing_name_error, overload_of, schema_of
 
 try:
     from executorch.exir._serialize import _deserialize_pte_binary as read_program_file
+    from executorch.exir._serialize._named_data_store import NamedDataStore
     from executorch.exir._serialize._program import serialize_pte_binary as write_program_file
     from executorch.exir.backend.utils import is_same_node
+    from executorch.exir.delegate import executorch_call_delegate
     from executorch.exir.dialects._ops import ops
+    from executorch.exir.lowered_backend_module import LoweredBackendModule
     from executorch.exir.program._program import _default_decomposition_table as edge_decompositions
 except ImportError as error:
     raise missing_name_error("executorch", error) from error
@@ -66,6 +70,25 @@ def replace_payload(delegate: Any, payload: bytes) -> None:
     """Give a delegate another payload."""
     attribute(delegate, "_processed_bytes", "executorch")
     delegate._processed_bytes = payload
+
+
+def payload_of(delegate: Any) -> bytes | None:
+    """The payload of a delegate, None for another submodule."""
+    return delegate.processed_bytes if isinstance(delegate, LoweredBackendModule) else None
+
+
+def delegates_of(module: GraphModule) -> list[Any]:
+    """The delegates that a lowered module calls, in their order."""
+    calls = (node for node in module.graph.nodes if node.target is executorch_call_delegate)
+    return [getattr(module, node.args[0].target) for node in calls]
+
+
+def share_data(delegate: Any, key: str, data: bytes, alignment: int) -> None:
+    """Let a delegate's program hold data by name; delegates that hold the same data store it once."""
+    store = NamedDataStore()
+    store.add_named_data(key, data, alignment)
+    attribute(delegate, "_named_data_store_output", "executorch")
+    delegate._named_data_store_output = store.get_named_data_store_output()
 
 
 def replace_program(manager: EdgeProgramManager, method: str, program: ExportedProgram) -> None:
