@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from openneutron.report.model import OutputAccuracy
@@ -44,6 +45,18 @@ def lowest_sqnr(outputs: Sequence[OutputAccuracy]) -> float:
     figures += [one.part_sqnr for one in outputs if one.part_sqnr is not None and one.separate]
     figures += [_agreement_sqnr(one.agreement) for one in outputs if one.agreement >= 0]
     return min(figures, default=FULL)
+
+
+def nearness(outputs: Sequence[OutputAccuracy], goal: float) -> float:
+    """Return how near all outputs and separate parts are to a goal, in decibels on average; more than the goal counts as it.
+
+    Example:
+        >>> nearness([OutputAccuracy("output 0", 40.0), OutputAccuracy("output 1", 15.0)], 25.0)
+        20.0
+    """
+    figures = [min(goal, lowest_sqnr([replace(one, part_sqnr=None)])) for one in outputs]
+    figures += [min(goal, one.part_sqnr) for one in outputs if one.part_sqnr is not None and one.separate]
+    return sum(figures) / len(figures) if figures else goal
 
 
 def _agreement_sqnr(agreement: float) -> float:

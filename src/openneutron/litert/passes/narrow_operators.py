@@ -108,7 +108,10 @@ class _Narrowing:
         if scale is None:
             self.count -= 1
             return []
-        narrow = self._add(f"{tensors[result].name}_int8", tensors[result].shape, scale)
+        name = tensors[result].name
+        if result not in self.graph.outputs:  # operators are known by the names of their outputs
+            tensors[result].name = f"{name}_float"
+        narrow = self._add(f"{name}_int8" if result in self.graph.outputs else name, tensors[result].shape, scale)
         self.integers[result] = narrow
         return [
             replace(op, inputs=inputs, outputs=[narrow], version=max(op.version, version_of(op.code))),
