@@ -88,13 +88,17 @@ def _widen(
     methods, report = start.made.methods, start.result.report
     groups = _groups(report, _last_names(read_model(start.made.model).main))
     measured = quantize_float(data, samples, source=source, groups=groups, methods=methods)
+    low = [one.separate and lowest_sqnr([one]) < goal for one in start.made.outputs]
+    used = [True] * len(low) + low  # of the noises: outputs, and parts that are below the goal
+    noise = [[one for one, use in zip(row, used, strict=True) if use] for row in measured.noise]
+    floor = [one for one, use in zip(measured.floor, used, strict=True) if use]
     costs = [_cost(report, group) for group in groups]
     best, builds, last = start, 0, ()  # type: tuple[Improved, int, tuple[str, ...]]
     narrow: set[str] = set()
     most = most_cycles - report.totals.cycles / max(1, first.totals.cycles)
     spare = most
     while builds < _BUILDS:
-        chosen = choose_groups(measured.noise, measured.floor, costs, target=10 ** (-goal / 10), most=spare)
+        chosen = choose_groups(noise, floor, costs, target=10 ** (-goal / 10), most=spare)
         wide = tuple(name for at in chosen for name in groups[at] if name not in narrow)
         if not wide or wide == last:
             break

@@ -51,8 +51,8 @@ TRIALS = len(BALANCES) + 2  # of a search for methods: without any, each balance
 class QuantizedModel:
     """A quantized model, how close each output is to the float model's on samples, and who made it.
 
-    `noise` is that of each group of operators that was asked for, against the signal of each output; `floor` is what remains
-    with 16 bits everywhere.
+    `noise` is that of each group of operators that was asked for, against the signal of each output and then of the worst part
+    of each; `floor` is what remains with 16 bits everywhere.
     """
 
     model: bytes

@@ -149,9 +149,14 @@ class Quantizing:
         return [compare_arrays(f"output {at}", np.stack(a), np.stack(b)) for at, (a, b) in enumerate(pairs)]
 
     def noise(self, narrow: Sequence[str], methods: Methods) -> list[float]:
-        """Return the noise of each output against its signal, with 16 bits in all operators but some."""
+        """Return the noise of each output and of its worst part against the signal, with 16 bits in all operators but some."""
         made = self.quantize("int16", narrow, methods)
-        return [10 ** (-lowest_sqnr([one]) / 10) for one in self.compare(made, _FEW)]
+        compared = self.compare(made, _FEW)
+        figures = [lowest_sqnr([dataclasses.replace(one, separate=False)]) for one in compared]
+        parts = [
+            figure if one.part_sqnr is None else one.part_sqnr for one, figure in zip(compared, figures, strict=True)
+        ]
+        return [10 ** (-one / 10) for one in (*figures, *parts)]
 
 
 @dataclasses.dataclass(frozen=True)
