@@ -21,6 +21,7 @@ from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
 
 Array = npt.NDArray[Any]
+_MASKED = 3e38  # infinity and what is next to it mask values out: no range has them
 
 
 @dataclass
@@ -90,7 +91,7 @@ class Watched:
 
 def _seen(value: Array) -> Seen:
     rows = value.reshape(-1, value.shape[-1] if value.ndim else 1).astype(np.float64)
-    rows = np.where(np.isfinite(rows), rows, 0.0)  # infinity masks values out: no range has it
+    rows = np.where(np.abs(rows) < _MASKED, rows, 0.0)
     return Seen(rows.min(0), rows.max(0), rows.mean(0))
 
 

@@ -61,7 +61,7 @@ class _Writer:
             if slope is None:
                 return [op]
         else:
-            slope = np.float32([op.options.alpha])
+            slope = np.array([op.options.alpha], np.float32)
         low, high = self._range(x)
         edges = slope.min(), slope.max()
         sloped = self._tensor(result, "sloped", [low * edge for edge in edges] + [high * edge for edge in edges])
@@ -81,9 +81,9 @@ class _Writer:
         share = self._tensor(result, "share", [6.0])
         product = self._tensor(result, "product", [6 * low, 6 * high])
         return [
-            self._op("ADD", [x, self._constant(result, "three", np.float32([3]))], share, "RELU6"),
+            self._op("ADD", [x, self._constant(result, "three", np.array([3], np.float32))], share, "RELU6"),
             self._op("MUL", [x, share], product),
-            self._op("MUL", [product, self._constant(result, "sixth", np.float32([1 / 6]))], result),
+            self._op("MUL", [product, self._constant(result, "sixth", np.array([1 / 6], np.float32))], result),
         ]
 
     def _range(self, tensor: int) -> tuple[float, float]:
