@@ -67,7 +67,10 @@ class _Narrowing:
         self.integers: dict[int, int] = {}
         self.count = 0
         self._scales: dict[int, Quantization] = {}
+        self._readers: dict[int, set[str]] = {}
         for op in graph.operators:
+            for at in op.inputs:
+                self._readers.setdefault(at, set()).add(op.code)
             if op.code == "QUANTIZE" and graph.tensors[op.outputs[0]].dtype is DType.INT8:
                 found = graph.tensors[op.outputs[0]].quantization
                 if found is not None:
@@ -79,9 +82,21 @@ class _Narrowing:
         if op.code == "DEQUANTIZE" and tensors[op.inputs[0]].dtype is DType.INT8:
             self.integers[op.outputs[0]] = op.inputs[0]
             return [op]
+        if op.code == "DEQUANTIZE" and tensors[op.inputs[0]].dtype is DType.INT16:
+            return [op, *self._from_16_bits(op)]
         if op.code == "QUANTIZE" and op.inputs[0] in self.integers:
             return [replace(op, inputs=[self.integers[op.inputs[0]]], version=version_of(op.code))]
         return self._narrowed(op) or [op]
+
+    def _from_16_bits(self, op: Operator) -> list[Operator]:
+        """Return what makes INT8 of a tensor of 16 bits that is read as float by operators with an INT8 form alone."""
+        given, (result,) = self.graph.tensors[op.inputs[0]], op.outputs
+        known = self.ranges.get(given.name)
+        if known is None or self._readers.get(result, set()) - (_SCALED | _KEEPING | _TO_INDICES):
+            return []
+        narrow = self._add(f"{given.name}_int8", given.shape, quantization_of(*known))
+        self.integers[result] = narrow
+        return [Operator("QUANTIZE", [op.inputs[0]], [narrow], version=version_of("QUANTIZE"))]
 
     def _narrowed(self, op: Operator) -> list[Operator]:
         tensors = self.graph.tensors
@@ -108,7 +123,10 @@ class _Narrowing:
         if scale is None:
             self.count -= 1
             return []
-        narrow = self._add(f"{tensors[result].name}_int8", tensors[result].shape, scale)
+        name = tensors[result].name
+        if result not in self.graph.outputs:  # operators are known by the names of their outputs
+            tensors[result].name = f"{name}_float"
+        narrow = self._add(f"{name}_int8" if result in self.graph.outputs else name, tensors[result].shape, scale)
         self.integers[result] = narrow
         return [
             replace(op, inputs=inputs, outputs=[narrow], version=max(op.version, version_of(op.code))),
@@ -137,7 +155,7 @@ class _Narrowing:
 
 
 def _without_unread(graph: Graph, operators: list[Operator]) -> list[Operator]:
-    """Leave out conversions to float that nothing reads, and conversions between equal scales."""
+    """Leave out conversions that nothing reads, and those between equal scales."""
     same: dict[int, int] = {}
     kept: list[Operator] = []
     for op in operators:
@@ -147,7 +165,7 @@ def _without_unread(graph: Graph, operators: list[Operator]) -> list[Operator]:
         else:
             kept.append(op)
     read = {at for op in kept for at in op.inputs} | set(graph.outputs)
-    return [op for op in kept if op.code != "DEQUANTIZE" or op.outputs[0] in read]
+    return [op for op in kept if op.code not in ("DEQUANTIZE", "QUANTIZE") or op.outputs[0] in read]
 
 
 def _is_equal(graph: Graph, op: Operator) -> bool:
