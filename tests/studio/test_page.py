@@ -188,8 +188,8 @@ def test_a_reload_finds_everything_again_by_keyboard_too(page: Browser) -> None:
     show_compiled(page, "files")
     page.call("POST", "/refresh", {})
     page.wait("return document.body.dataset.ready")
-    assert page.text("#models .now strong") == "convnet.tflite"
-    assert page.script("return !document.querySelector('#panel-files').hidden")
+    assert page.shows("#models .now strong", "convnet.tflite")
+    page.wait("return !document.querySelector('#panel-files').hidden")
     page.script("document.querySelector('#tab-files').focus()")
     # The right arrow goes round to the first tab.
     keys = [{"type": kind, "value": "\ue014"} for kind in ("keyDown", "keyUp")]

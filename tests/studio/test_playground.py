@@ -182,7 +182,7 @@ def page(bundle: Path, asked: list[str]) -> Iterator[Browser]:
 def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
     page: Browser, asked: list[str], tmp_path: Path
 ) -> None:
-    assert "openneutron studio" in page.text("#promise") and faults(page) == []
+    assert page.shows("#promise", "openneutron studio") and faults(page) == []
     page.script(DROP, base64.b64encode(tiny.convnet()).decode(), "convnet.tflite")
     page.wait("return document.querySelector('.fit-table tbody tr')")
     page.click("[data-report=mcxn94x]")
@@ -207,7 +207,7 @@ def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
     page.wait("return document.querySelector('#project-sizes')")
     page.call("POST", "/refresh", {})
     page.wait("return document.body.dataset.ready")
-    assert page.text("#models .now strong") == "convnet.tflite"
+    assert page.shows("#models .now strong", "convnet.tflite")
     page.wait("return document.querySelector('.files [data-file$=tflite]')")
     page.wait("return document.querySelector('.files [data-file$=zip]')")
     assert page.log() == [] and {"/packages/numpy.zip", "/pyodide/pyodide.asm.wasm"} <= set(asked)

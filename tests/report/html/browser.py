@@ -74,6 +74,15 @@ class Browser:
     def text(self, selector: str) -> str:
         return str(_once_drawn(lambda: self.call("GET", f"/element/{self.element(selector)[ELEMENT]}/text")))
 
+    def shows(self, selector: str, words: str) -> bool:
+        """Return whether an element shows these words, once the page has drawn them."""
+        until = time.monotonic() + DRAW_SECONDS
+        while words not in self.text(selector):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+        return True
+
     def show(self, selector: str) -> None:
         """Bring an element to the middle of the window at once, whatever the page's style says about scrolling."""
         self.element(selector)
