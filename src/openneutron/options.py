@@ -177,7 +177,7 @@ class Options:
         kind="table", flag="--quantization", fronts=(TORCH,),
     )  # fmt: skip
     equalize: bool = _option(
-        False, "Equalize the weights of neighbouring layers of PyTorch models, for one scale per tensor.",
+        False, "Equalize the channels of activations between layers of PyTorch models, for one scale per tensor.",
         flag="--equalize", fronts=(TORCH,),
     )  # fmt: skip
     smooth: bool = _option(

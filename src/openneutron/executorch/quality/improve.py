@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 from openneutron.executorch.capture.decoder_facts import decoder_constants
 from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
 from openneutron.executorch.quality.search import Search, Trial
-from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quality.trials import Trials, run_all_samples
 from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
 from openneutron.options import SCHEMA, Options
 from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
@@ -125,18 +125,24 @@ def improve(
     aim = wish.aim(len(trials.calibration))
     search = Search(trials, aim, _FLOAT, chosen, budget=budget, fixed=fixed, stage=stage, labels=labels)
     start = wish.measure(first.report.outputs)
-    search.begin(start)
+    # Trials run PT2E modules, whose fused operators round more often than the program's: they compare with this one's.
+    module = trials.quantize(chosen) if module is None else module
+    search.begin(min(start, trials.judge(run_all_samples(module, trials.samples)), key=wish.goal.figure))
     narrow_layers = chosen.activations == "int8" or any(one.activations == "int8" for one in chosen.layers)
     if narrow_layers:
         search.find_layers(module)
     if free:
         search.try_free()
     built, choices, problem = first, chosen, ""
-    costs, most = costs_of(first.report), wish.cycles - 1
-    finer = _with_finer_weights(search, build, first.report, wish) if free else None
+    costs, plain = costs_of(first.report), first.report
+    if free and wide and not search.reached:
+        plain = _with_coarse_weights(first.report, chosen, fixed, build, stage)
+    finer = _with_finer_weights(search, build, plain, wish) if free else None
     if finer is not None:
         built, choices = finer, search.best
-        most = max(0.0, wish.cycles - cycles_ratio(finer.report, first.report))
+    base = cycles_ratio(built.report, plain)
+    limit = max(wish.cycles, base)
+    most = limit / base - 1
     narrow, narrow_measure = search.best, search.measure
     wide = wide and narrow_layers and not search.reached
     for attempt in range(_BUILDS if wide else 1):
@@ -152,16 +158,15 @@ def improve(
         except Exception as error:  # what was tried on top of a program that compiles must not fail the compile
             problem = f"{type(error).__name__}: {error}"
             break
-        ratio = cycles_ratio(made.report, first.report)
-        if ratio <= wish.cycles and wish.goal.is_better(
+        ratio = cycles_ratio(made.report, plain)
+        if ratio <= limit and wish.goal.is_better(
             wish.measure(made.report.outputs), wish.measure(built.report.outputs)
         ):
             built, choices = made, search.best
-        if search.best == narrow or (ratio <= wish.cycles and search.reached) or attempt + 1 == _BUILDS:
+        if search.best == narrow or (ratio <= limit and search.reached) or attempt + 1 == _BUILDS:
             break
-        most *= (
-            min(_MOST_GROWTH, (wish.cycles - 1) / max(ratio - 1, 1e-3)) * _MARGIN
-        )  # as wrong as the last estimate was
+        added = max(ratio / base - 1, 1e-3)
+        most *= min(_MOST_GROWTH, (limit / base - 1) / added) * _MARGIN  # as wrong as the last estimate was
     if built is first and narrow != chosen and search.best != narrow and not problem:
         made = build(narrow)
         if wish.goal.is_better(wish.measure(made.report.outputs), start):
@@ -170,7 +175,20 @@ def improve(
     return Improved(built, choices, notes, _warn_of_missed(wish, built.report))
 
 
-def _with_finer_weights(search: Search, build: Callable[[Choices], T], first: Report, wish: Wish) -> T | None:
+def _with_coarse_weights(
+    first: Report, chosen: Choices, fixed: frozenset[str], build: Callable[[Choices], T], stage: Callable[[str], None]
+) -> Report:
+    """Return the report of the cheapest program: scales per channel cost cycles, which count as paid for accuracy."""
+    if not chosen.per_channel or "per_channel" in fixed:
+        return first
+    stage("compiling with one scale for all weights of a layer")
+    with suppress(Exception):  # a comparison must not fail the compile
+        other = build(replace(chosen, per_channel=False)).report
+        return other if cycles_ratio(other, first) < 1 else first
+    return first
+
+
+def _with_finer_weights(search: Search, build: Callable[[Choices], T], plain: Report, wish: Wish) -> T | None:
     """Give linear layers a weight scale for each channel; returns the program, None where that is not worth its cycles.
 
     What it costs is known once the weights are coded: the search returns to the choices before if it is too much.
@@ -188,7 +206,7 @@ def _with_finer_weights(search: Search, build: Callable[[Choices], T], first: Re
         search.stage("compiling with better choices")
         with suppress(Exception):  # what was tried on top of a program that compiles must not fail the compile
             made = build(search.best)
-            if cycles_ratio(made.report, first) <= wish.cycles:
+            if cycles_ratio(made.report, plain) <= wish.cycles:
                 return made
     search.best, search.measure = before, measure
     return None

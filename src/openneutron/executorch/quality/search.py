@@ -113,8 +113,8 @@ class Search:
         ]
         open_to_change = [(text, partial(self._with_all, how)) for text, how in changes if not self.fixed & how.keys()]
         for _ in range(_ROUNDS):  # what did not help alone may help on top of what did
-            before = self.best
-            self.try_all(open_to_change)
+            before, failed = self.best, {one.change for one in self.done if one.problem}
+            self.try_all([(text, make) for text, make in open_to_change if text not in failed])
             if self.best == before or self.over:
                 break
 
