@@ -22,10 +22,11 @@ from openneutron.report.model import Report
 from openneutron.result import Result
 from openneutron.run.quantize import NO_METHODS, QuantizedModel, quantize_float
 
-_MOST_GROUPS: Final = 32  # each is quantized and run once
+_MOST_GROUPS: Final = 32  # each is quantized and run once; beside them those of the outputs
 _BUILDS: Final = 4  # each with fewer cycles to spend than the one before, or without what the NPU has in 8 bits only
-_SAFETY: Final = 0.9  # of the cycles that remain, after an estimate that was too low
+_SAFETY: Final = 0.9  # of the cycles that remain, after an estimate that was wrong
 _LEAST_STEP: Final = 0.1  # of the cycles to spend, after an estimate that was far too low
+_MOST_STEP: Final = 4.0  # times the cycles to spend, after one that was far too high
 _LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
 _LEAST_SHARE: Final = 1e-4  # of all cycles: also the cheapest operator adds a conversion
 # Between the layer that computes an output and the output.
@@ -105,17 +106,14 @@ def _widen(
         builds, last = builds + 1, wide
         again = quantize_float(data, samples, source=source, wide=wide, methods=methods)
         compiled = convert(again.model)
-        left = {one.name for one in compiled.report.operators if not one.converted} & set(wide)
-        ratio = compiled.report.totals.cycles / max(1, first.totals.cycles)
-        if _fits(compiled.report, first, most_cycles):
-            if is_better(again, best):
-                best = Improved(again, compiled, (), wide)
+        used_cycles = compiled.report.totals.cycles / max(1, first.totals.cycles) - (most_cycles - most)
+        if _fits(compiled.report, first, most_cycles) and is_better(again, best):
+            best = Improved(again, compiled, (), wide)
+        if used_cycles <= most and lowest_sqnr(again.outputs) >= goal:
             break
-        narrow |= left
-        if ratio > most_cycles:
-            spare *= min(1.0, max(_LEAST_STEP, most / max(ratio - most_cycles + most, 1e-9))) * _SAFETY
-        elif not left:
-            break
+        narrow |= {one.name for one in compiled.report.operators if not one.converted} & set(wide)
+        # The next estimate is as wrong as this one was.
+        spare *= min(_MOST_STEP, max(_LEAST_STEP, most / max(used_cycles, 1e-9))) * _SAFETY
     return best, builds
 
 
@@ -156,15 +154,25 @@ def choose_groups(
 
 
 def _groups(report: Report, last: set[str]) -> list[list[str]]:
-    """Return the names of neighbouring operators, in groups of as equal a size as their number allows.
+    """Return the names of neighbouring operators, in groups of at most twice their share of the cycles.
 
-    Those in `last` are groups of their own: 16 bits there cost little and matter to outputs of mixed ranges.
+    So there are at most as many as may be, and dear operators are chosen one by one. Those in `last` are a group of their own:
+    16 bits there cost little and matter to outputs of mixed ranges.
     """
     names = [one.name for one in report.operators if one.converted and one.code not in ("QUANTIZE", "DEQUANTIZE")]
     inner = [name for name in names if name not in last]
-    size = -(-len(inner) // _MOST_GROUPS) if inner else 1
+    costs = [_cost(report, [name]) for name in inner]
+    most = 2 * sum(costs) / _MOST_GROUPS
+    groups: list[list[str]] = []
+    filled = most
+    for name, cost in zip(inner, costs, strict=True):
+        if filled + cost > most:
+            groups.append([])
+            filled = 0.0
+        groups[-1].append(name)
+        filled += cost
     ends = [name for name in names if name in last]
-    return [inner[at : at + size] for at in range(0, len(inner), size)] + ([ends] if ends else [])
+    return groups + ([ends] if ends else [])
 
 
 def _last_names(graph: Graph) -> set[str]:
