@@ -30,6 +30,7 @@ from openneutron.executorch.edge.delegate import delegate
 from openneutron.executorch.engines import Engines
 from openneutron.executorch.lower.layer_calls import LayerBodies
 from openneutron.executorch.partition.passes.keep_layers_whole import contract_layers
+from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import written
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.transfer import transfer
@@ -54,12 +55,13 @@ _SAMPLES: Final = 4  # calls with which a method's graph is prepared; ranges com
 
 @dataclass(frozen=True)
 class Added:
-    """A program with its methods: the `.pte`, the partitions of the methods in order, and notes about them."""
+    """A program with its methods: the `.pte`, the partitions of the methods in order, notes and estimated times."""
 
     pte: bytes
     partitions: tuple[Partition, ...]
     notes: tuple[str, ...]
     executorch_program: Any
+    milliseconds: dict[str, float]
 
 
 def check_methods(methods: Mapping[str, Any], engines: Engines, spec: Options, *, int8_io: bool) -> None:
@@ -152,6 +154,7 @@ def add_methods(
     payload = _only_payload(edges["forward"], "forward")
     blocks = [payload]
     partitions: list[Partition] = []
+    times: dict[str, float] = {}
     for name, inputs in sorted(methods.items()):
         known = _known_weights(blocks[-1])
         session = CompileSession(first=len(blocks), known_weights=known)
@@ -163,11 +166,13 @@ def add_methods(
         _check_states(payload, blocks[-1], name)
         (info,) = (info_of(one) for one in delegates_of(edges[name].graph_module))
         partitions.append(info)
+        whole = whole_program(edges[name], [info], target=spec.target, recipe=engines.name, arena_bytes=0)
+        times[name] = whole.milliseconds
     _share_weights(list(edges.values()), blocks)
     manager = EdgeProgramManager(edges, dict(constants) or None, compile_config=unchecked_config())
     pte, program = written(manager)
     notes = [_note(name, inputs, one) for (name, inputs), one in zip(sorted(methods.items()), partitions, strict=True)]
-    return Added(pte, tuple(partitions), tuple(notes), program)
+    return Added(pte, tuple(partitions), tuple(notes), program, times)
 
 
 def _copied(edge: ExportedProgram) -> ExportedProgram:

@@ -71,7 +71,7 @@ from openneutron.program import Program
 from openneutron.report.accuracy import low_outputs
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
-from openneutron.report.text import text_notes
+from openneutron.report.text import Chunk, text_notes
 
 
 @dataclass(frozen=True)
@@ -414,6 +414,12 @@ def _improve(
     return dataclasses.replace(found.built, report=report)
 
 
+def _longest(methods: Mapping[str, Inputs]) -> tuple[str, int] | None:
+    """Return the method for the most tokens with their positions, and how many."""
+    sizes = {name: inputs[0].numel() for name, inputs in methods.items() if len({one.numel() for one in inputs}) == 1}
+    return max(sizes.items(), key=lambda one: one[1]) if sizes else None
+
+
 def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliver: _Delivery) -> Built:
     """Return the program with methods beside `forward`."""
     assert built.made is not None
@@ -423,7 +429,15 @@ def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliv
         constants=constants,
     )  # fmt: skip
     files = {**built.report.files, "pte": len(added.pte)}
-    report = dataclasses.replace(built.report, files=files, notes=(*added.notes, *built.report.notes))
+    notes = built.report.notes
+    if "get_max_seq_len" in constants and (longest := _longest(methods)) is not None:
+        name, tokens = longest
+        text = text_notes(
+            built.report, context=constants["get_max_seq_len"], cache_bytes=_state_bytes(built.pte),
+            chunk=Chunk(name, tokens, added.milliseconds[name]),
+        )  # fmt: skip
+        notes = (*text, *(note for note in notes if not note.startswith("text: ")))
+    report = dataclasses.replace(built.report, files=files, notes=(*added.notes, *notes))
     record = partial(etrecord_of, built.edge, added.executorch_program)
     return dataclasses.replace(
         built, pte=added.pte, report=report, partitions=(*built.partitions, *added.partitions), etrecord=record
