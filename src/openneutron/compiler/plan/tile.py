@@ -7,6 +7,7 @@ heights with the fewest cycles. More budget never costs cycles, so bisection fin
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from openneutron.microcode.table import Region
 
 TRIES = 4  # tilings to allocate: fragmentation may change the order of tilings that need similar memory
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
+# A microcontroller's core has no memory beside its SRAM, so there 15 % are allowed for three fifths of whole tensors' memory.
+PROCESSOR_SLACK, PROCESSOR_SHARE = (115, 100), (3, 5)
 
 
 class Tiling(NamedTuple):
@@ -109,6 +112,8 @@ def tile(
             high = middle
         else:
             low = middle + 1
+    if scratch_budget is None and target.processor and optimize != "fast":
+        low = _within_share(best, budgets, low, _whole(found), fastest[0])
     if scratch_budget is None:
         chosen = _next_choices(best, low, len(budgets) - 1)
     else:
@@ -119,6 +124,23 @@ def tile(
     coded = {} if fetch_constants or stored is None else stored
     points = _pareto(_price_as_stored(structure, met, costs.with_coded_sizes(coded)))
     return [_tiling(structure, items, points) for items in chosen]
+
+
+def _whole(found: list[Columns]) -> int:
+    """Return the memory of the schedule that computes whole tensors."""
+    return max(int(columns[3, columns[1] == 0].max(initial=0)) for columns in found)
+
+
+def _within_share(
+    best: Callable[[int], tuple[int, list[Candidate]] | None], budgets: list[int], low: int, whole: int, fastest: int
+) -> int:
+    """Return the position of a processor's budget: `low`, or the largest one within its share of `whole` where that pays."""
+    at = bisect_right(budgets, whole * PROCESSOR_SHARE[0] // PROCESSOR_SHARE[1]) - 1
+    if not 0 <= at < low:
+        return low
+    attempt = best(at)
+    limit = fastest * PROCESSOR_SLACK[0] // PROCESSOR_SLACK[1]
+    return at if attempt is not None and attempt[0] <= limit else low
 
 
 def _price_as_stored(
