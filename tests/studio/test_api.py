@@ -70,7 +70,8 @@ def test_a_compile_is_the_command_lines(studio: Studio, variant: dict) -> None:
 
 def test_a_project_is_that_of_the_command(studio: Studio, model: str, tmp_path: Path) -> None:
     known = call(studio, "boards")["result"]
-    assert "cmake" in known["platforms"] and "mps2-an505" in [one["name"] for one in known["boards"]]
+    takes = {one["name"]: one["platforms"] for one in known["boards"]}
+    assert takes["mps2-an505"] == ["cmake"] and takes["frdmmcxn947"] == known["platforms"]
     mine = call(studio, "compile", model=model, options={"target": "cortex_m33"})["result"]["id"]
     made = call(studio, "project", variant=mine, platform="cmake", board="mps2-an505")["result"]
     assert 0 < made["flash"] < made["flash_there"] and 0 < made["ram"] < made["ram_there"]

@@ -244,7 +244,10 @@ class Api:
         except OptionError:
             return {"platforms": [], "boards": []}
         known = [boards.load(name) for name in boards.names()]
-        return {"platforms": list(PLATFORMS), "boards": [{"name": one.name, "title": one.description} for one in known]}
+        return {
+            "platforms": list(PLATFORMS),
+            "boards": [{"name": one.name, "title": one.description, "platforms": one.platforms} for one in known],
+        }
 
     def _project(self, stage: Stage, *, variant: str, platform: str, board: str) -> dict[str, Any]:
         from openneutron.project.runtime_sources import runtime_places

@@ -177,6 +177,9 @@ def _find_source(text: str) -> Source:
         return Source(text, _kind_of_file(path))
     module, colon, factory = text.partition(":")
     if colon:
+        if module.endswith(".py"):
+            dotted = module.removesuffix(".py").removeprefix("./").replace("/", ".")
+            raise OptionError("factories are named by modules, not files", where=text, hint=f"write {dotted}:{factory}")
         if not all(part.isidentifier() for part in [*module.split("."), *factory.split(".")]):
             raise OptionError("this is no import path", where=text, hint="write package.module:factory")
         return Source(text, "factory")
