@@ -11,7 +11,7 @@ from typing import Final
 
 from openneutron.report.model import Report
 
-PROMPT: Final = 64  # tokens of the prompt that the time to the first token is told for
+PROMPT: Final = 64  # tokens of the prompt for which the time to the first token is printed
 
 
 def text_notes(report: Report, *, context: int, cache_bytes: int) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class Quantizing:
         return [compare_arrays(f"output {at}", np.stack(a), np.stack(b)) for at, (a, b) in enumerate(pairs)]
 
     def noise(self, activations: str, others: Sequence[str]) -> list[float]:
-        """Return the noise of each output against its signal; operators in `others` have the other width."""
+        """Return the noise of each output against its signal; operators in `others` have the other bit width."""
         return [10 ** (-lowest_sqnr([one]) / 10) for one in self.compare(self.quantize(activations, others), _FEW)]
 
 
