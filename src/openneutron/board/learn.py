@@ -94,7 +94,7 @@ def _unusable(point: Measurement) -> str:
 
 
 def _plan_point(point: Measurement, ledger: Path, number: int) -> Measured:
-    """The point's model as NXP's converter would plan it, at the clocks it was measured with."""
+    """Plan the model of a measured point as NXP's converter would, at the clocks of the measurement."""
     where = f"{ledger}, point {number}"
     file = ledger.parent / point.model
     if not file.is_file():

@@ -80,7 +80,7 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def steps(real: float, scale: float, zero: int) -> int:
-    """Return the stored value of a real bound."""
+    """Return a real bound in steps of the scale, as it is stored."""
     return zero + round_away(f32(f32(real) / scale))
 
 

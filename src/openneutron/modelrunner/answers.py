@@ -117,7 +117,7 @@ def storage(dtype: str) -> np.dtype[Any]:
     return np.dtype("uint16" if dtype == "bfloat16" else dtype)
 
 
-def checked_bytes(dtype: str, shape: Sequence[int], size: int, what: str, where: str) -> None:
+def check_bytes(dtype: str, shape: Sequence[int], size: int, what: str, where: str) -> None:
     """Raise a `BoardError` unless a tensor of this type and shape has so many bytes."""
     wanted = math.prod(shape) * storage(dtype).itemsize
     if min(shape, default=1) < 0 or wanted != size:

@@ -24,7 +24,7 @@ from openneutron.modelrunner.answers import (
     BoardRun,
     BoardTensor,
     Progress,
-    checked_bytes,
+    check_bytes,
     no_progress,
     report_progress,
 )
@@ -164,7 +164,7 @@ class FramedRunner:
             dtype = fields.dtype()
             shape = fields.sizes(fields.u8())
             data = fields.take(fields.u32())
-            checked_bytes(dtype, shape, len(data), f"output {at}", self.where)
+            check_bytes(dtype, shape, len(data), f"output {at}", self.where)
             outputs.append(BoardOutput(f"output_{at}", dtype, shape, data))
         fields.end()
         return tuple(outputs), microseconds
@@ -292,7 +292,7 @@ class _Fields:
         if sorted(order) != list(range(rank)):
             raise self._error(f"the dimension order {list(order)} does not fit {rank} dimensions")
         size = self.u32()
-        checked_bytes(dtype, shape, size, name, self._where)
+        check_bytes(dtype, shape, size, name, self._where)
         return BoardTensor(name, dtype, shape, size, order)
 
     def end(self) -> None:

@@ -205,7 +205,7 @@ def left_on_cpu(report: Report) -> list[CpuGroup]:
 
 
 class Leftovers(NamedTuple):
-    """The listed groups of nodes on the CPU, the number of unlisted groups, and of border nodes."""
+    """Groups of nodes on the CPU; `hidden` counts groups beyond the list, `border` nodes that only convert at the border."""
 
     groups: tuple[CpuGroup, ...] = ()
     hidden: int = 0
@@ -240,8 +240,8 @@ def leftovers_of(report: Report, count: int = SHOWN_REASONS) -> Leftovers:
         reasons = {item.reason for item in members}
         sources = tuple(item.source if isinstance(item, NodeVerdict) else "" for item in members)
         names = tuple(map(_name, members))
-        told = reasons.pop() if len(reasons) == 1 else reason
-        found.append(CpuGroup(_kinds(members), names, told, hint, sources if any(sources) else ()))
+        message = reasons.pop() if len(reasons) == 1 else reason
+        found.append(CpuGroup(_kinds(members), names, message, hint, sources if any(sources) else ()))
     found.sort(key=lambda group: -len(group.names))
     shown = found[:count] if count else found
     return Leftovers(tuple(shown), len(found) - len(shown), len(border))

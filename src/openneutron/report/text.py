@@ -12,7 +12,7 @@ from typing import Final
 
 from openneutron.report.model import Report
 
-PROMPT: Final = 64  # tokens of the prompt that the time to the first token is told for
+PROMPT: Final = 64  # tokens of the prompt for which the time to the first token is printed
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Api:
         }  # fmt: skip
 
     def call(self, name: str, parameters: Mapping[str, Any], stage: Stage) -> Any:
-        """Answer one call; every failure of the user's is an `OpenNeutronError`."""
+        """Answer one call of the page; an error that the user can correct is an `OpenNeutronError`."""
         if name not in self._calls:
             raise OptionError(f"the page asked for {name!r}", hint="load the page again")
         try:

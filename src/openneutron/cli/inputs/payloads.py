@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str, bytes]:
-    """Where the payload is, for messages, and its bytes; the NeutronGraph of a LiteRT file gets a payload made for it."""
+    """Return the payload's place, for messages, and its bytes; a NeutronGraph of a LiteRT file is packed into one first."""
     return bordered_payload(data, where, delegate)[:2]
 
 

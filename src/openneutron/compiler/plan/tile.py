@@ -146,7 +146,7 @@ def _within_share(
 def _price_as_stored(
     structure: Structure, met: list[tuple[int, int, list[Candidate]]], costs: CostModel
 ) -> Iterable[tuple[int, int]]:
-    """Yield the budgets that were tried, with cycles that count weights in their coded size."""
+    """Yield each budget that was tried with its cycles, which count the loading of weights in their coded size."""
     known: dict[Candidate, int] = {}
     for budget, cycles, items in met:
         if costs.stored:

@@ -70,7 +70,7 @@ class Wish:
 
     @property
     def goal(self) -> Goal:
-        """The goal that is told to the user."""
+        """The goal as the user reads it."""
         return Goal(sqnr=self.decibels) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
     def aim(self, samples: int) -> Goal:
@@ -83,7 +83,7 @@ class Wish:
         return summarize(outputs, self.metric, self.decibels)
 
     def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
-        """Return whether something is to be done for these outputs, measured with so many calibration samples."""
+        """Return whether these outputs miss the goal of a search with that many calibration samples."""
         known = self.quality != "plain" and bool(outputs)
         return known and not self.aim(samples).is_reached(self.measure(outputs), _FLOAT)
 
@@ -285,13 +285,13 @@ def _notes(
     """Return what was done, what it cost and what it gained, a line each."""
     aim = f"{wish.decibels:g} dB" if wish.metric == "sqnr" else f"{KEPT:.0%} of the answers"
     failed = [f"{one.change} ({one.problem})" for one in trials if one.problem] + ([problem] if problem else [])
-    told = (f"quality: failed and left out: {'; '.join(failed)}",) if failed else ()
+    failures = (f"quality: failed and left out: {'; '.join(failed)}",) if failed else ()
     count = len(trials) - 1
     if choices == start:
         return (
             f"quality: {_figures(wish, first)} is below the goal of {aim}; none of {count} trials was better within "
             f"{wish.cycles:g} × the cycles",
-            *told,
+            *failures,
         )
     ratio = cycles_ratio(last, first)
     reached = "" if wish.goal.is_reached(wish.measure(last.outputs), _FLOAT) else ", which is not reached"
@@ -299,7 +299,7 @@ def _notes(
         f"quality: chosen after {count} trials: {describe(choices, start)}",
         f"quality: costs {ratio:.2f} × the cycles ({first.totals.cycles:,} to {last.totals.cycles:,})",
         f"quality: gains {_figures(wish, first)} to {_figures(wish, last)} in the worst part; the goal is {aim}{reached}",
-        *told,
+        *failures,
     )
 
 

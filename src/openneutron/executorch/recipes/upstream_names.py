@@ -89,7 +89,7 @@ class NXPRecipeProvider(BackendRecipeProvider):
         return list(NXPRecipeType)
 
     def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
-        """The recipe; None for a type of another backend."""
+        """Return the recipe of this type; None if the type belongs to another backend."""
         if not isinstance(recipe_type, NXPRecipeType):
             return None
         config, where = kwargs.pop(CONFIG_KEY, None), f"recipe {recipe_type.value}"

@@ -96,7 +96,7 @@ def _alike(outside: PlanTensor, inside: TensorInfo, form: int) -> bool:
 
 
 def _places(tensor: PlanTensor, order: Sequence[int]) -> list[int]:
-    """Dimensions that have a place in memory: those of size 1 have none."""
+    """Return the dimensions that decide the layout in memory: all except those of size 1."""
     return [axis for axis in order if tensor.shape[axis] != 1]
 
 

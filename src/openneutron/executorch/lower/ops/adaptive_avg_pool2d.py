@@ -1,4 +1,4 @@
-"""Adaptive average pooling; to 1x1 it arrives as a mean."""
+"""Adaptive average pooling; PyTorch exports pooling to 1x1 as a mean."""
 
 from __future__ import annotations
 
