@@ -136,9 +136,9 @@ NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
  * add. */
 NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
-/* Room for the context of any model without TCM (Neutron-C) and without state, on any processor,
- * for static allocation; the exact figure is neutronGetModelContextSize(). */
-#define NEUTRON_CONTEXT_BYTES 816
+/* Room for the context of any model without TCM (Neutron-C) and without state, for static
+ * allocation; the exact figure is neutronGetModelContextSize(). It has 24 pointers. */
+#define NEUTRON_CONTEXT_BYTES (624 + 24 * sizeof(void *))
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
  * microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
@@ -214,6 +214,10 @@ NEUTRON_API NeutronError neutronStateReset(NeutronModelHandle handle);
 NEUTRON_API NeutronError neutronStateGet(NeutronModelHandle handle, const void **bytes,
                                          size_t *size);
 NEUTRON_API NeutronError neutronStateSet(NeutronModelHandle handle, const void *bytes, size_t size);
+/* Keep the state in the caller's memory from now on, as it is there: `size` bytes, 16-byte aligned,
+ * which live as long as the handle. Handles of models with the same state may have one in common,
+ * as the methods of one program do, if no two of them run at once. */
+NEUTRON_API NeutronError neutronStatePlace(NeutronModelHandle handle, void *memory, size_t size);
 NEUTRON_API NeutronError neutronSuspend(void);
 NEUTRON_API NeutronError neutronResume(void);
 NEUTRON_API void *neutronMemAlloc(size_t alignment, size_t size);
