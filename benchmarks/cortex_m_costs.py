@@ -43,12 +43,12 @@ PRIORS = {
     "element": (15.0, 0.2),
     "call": (2500.0, 0.3),  # decoding it, and weights of depth-wise loops as pairs
 }
-# The same of the loops with Helium. Depth-wise windows have those of the DSP extension.
+# The same of the loops with Helium.
 HELIUM_PRIORS = {
     "mac": (2.6, 0.2),
-    "lane": (6.0, 0.3),
-    "output": (75.0, 0.3),  # with the inputs of a window as bytes
-    "row": (80.0, 0.7),
+    "lane": (2.8, 0.3),
+    "output": (45.0, 0.3),  # with the inputs of a window as bytes
+    "row": (60.0, 0.7),
     "element": (6.2, 0.1),  # counted in additions
     "call": (3500.0, 0.15),
 }

@@ -19,7 +19,7 @@ CHECKSUM ?= yes
 # yes: without the cycle model, the sentences of errors (their numbers stay) and, for a model whose constants are plain, the
 # decoders of coded ones (runtime/firmware/nd_features.h).
 LEAN ?= no
-# The application; it includes the model's header.
+# The application, in C or C++; it includes the model's header.
 MAIN ?= $(RUNTIME)/cortex_m33/main.c
 
 # Memory of QEMU's board for the processor: mps2-an386 (M4), mps2-an500 (M7), mps3-an547 (M55, M85), else mps2-an505.
@@ -63,6 +63,9 @@ ifeq ($(LEAN),yes)
 SOURCES := $(filter-out $(RUNTIME)/firmware/machine/%,$(SOURCES)) $(RUNTIME)/firmware/machine/targets.c
 endif
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
+# C++ as an image without its library can hold it.
+CXXFLAGS = $(filter-out -std=c11,$(CFLAGS)) -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics
+MAIN_COMPILER = $(if $(filter %.cpp,$(MAIN)),$(CROSS)g++ $(CXXFLAGS),$(CROSS)gcc $(CFLAGS))
 OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(OUT)/%.o)
 APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(OUT)/%.o))
 
@@ -72,7 +75,7 @@ image: $(MODEL)/$(NAME).elf
 
 # Inner loops are built for speed, everything else for size, and what calls loops in assembly.
 $(OUT)/firmware/dsp/%.o $(OUT)/firmware/helium/%.o: CFLAGS += -O2
-$(OUT)/firmware/dsp/dense_dsp.o $(OUT)/firmware/dsp/pool_dsp.o: CFLAGS += -Os
+$(foreach part,dense_dsp pixel_pairs pool_dsp pool_pixels,$(OUT)/firmware/dsp/$(part).o): CFLAGS += -Os
 
 $(OUT)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
@@ -92,7 +95,7 @@ $(MODEL)/%.o: $(MODEL)/%.c
 
 # The application's own main.c includes the model's sizes.
 $(MODEL)/main.o: $(MAIN) $(MODEL)/model.h
-	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -I$(MODEL) -c $< -o $@
+	$(MAIN_COMPILER) $(PUBLIC) -I$(MODEL) -c $< -o $@
 
 $(MODEL)/$(NAME)_selection.o: $(SELECTION)
 	$(CROSS)gcc $(CFLAGS) $(PRIVATE) -c $< -o $@

@@ -136,9 +136,9 @@ NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
  * add. */
 NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
-/* Room for the context of any model without TCM (Neutron-C) and without state, on any processor,
- * for static allocation; the exact figure is neutronGetModelContextSize(). */
-#define NEUTRON_CONTEXT_BYTES 816
+/* Room for the context of any model without TCM (Neutron-C) and without state, for static
+ * allocation; the exact figure is neutronGetModelContextSize(). It has 24 pointers. */
+#define NEUTRON_CONTEXT_BYTES (624 + 24 * sizeof(void *))
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
  * microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);

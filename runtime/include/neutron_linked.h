@@ -28,7 +28,7 @@ typedef struct {
 
 /* What an arena holds beside context, scratch, prefetch and profile: pointers to inputs, outputs
  * and three buffers, and some words. */
-#define NEUTRON_LINKED_BYTES(inputs, outputs) (((inputs) + (outputs) + 9) * 8)
+#define NEUTRON_LINKED_BYTES(inputs, outputs) (((inputs) + (outputs) + 9) * sizeof(void *))
 
 /* Prepare the model in an arena at a multiple of 16, which is the handle from then on and stays
  * where it is. The payload is checked except for its checksum, as it is as safe as the program

@@ -210,24 +210,25 @@ def _compile_torch(
 ) -> Program:
     if "torch" not in sys.modules:  # then it cannot be a model of torch's
         raise not_a_model(source)
-    with torch_lock(), extra("a PyTorch model"):
-        from openneutron.executorch.capture.batches import check_data
-        from openneutron.executorch.capture.structure import flat
+    with torch_lock():  # while another thread exports, torch has functions of its modules replaced
+        with extra("a PyTorch model"):
+            from openneutron.executorch.capture.batches import check_data
+            from openneutron.executorch.capture.structure import flat
 
-    given = check_data(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
-    if given.structure is not None:
-        source = flat(source, given.structure)
-    stage("loading torch and executorch")
-    with torch_lock(), quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
-        from openneutron.executorch.upstream.load_exporter import load_exporter
+        given = check_data(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
+        if given.structure is not None:
+            source = flat(source, given.structure)
+        stage("loading torch and executorch")
+        with quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
+            from openneutron.executorch.upstream.load_exporter import load_exporter
 
-        load_exporter()
-        from openneutron.executorch.pipeline import compile_module
+            load_exporter()
+            from openneutron.executorch.pipeline import compile_module
 
-    with torch_lock(), without_torch_internals():
-        program = compile_module(
-            source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure,
-            **{"quality": Options.quality, **options},
-        )  # fmt: skip
+        with without_torch_internals():
+            program = compile_module(
+                source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure,
+                **{"quality": Options.quality, **options},
+            )  # fmt: skip
     report = replace(program.report, notes=(*program.report.notes, *given.notes))
     return replace(program, report=report, input_names=tuple(names) or program.input_names)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openneutron.convert import convert
 from openneutron.errors import OptionError
@@ -38,8 +38,7 @@ _JOINED = (
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(NamedTuple):
     """How a float model is quantized."""
 
     activations: str = Options.activations

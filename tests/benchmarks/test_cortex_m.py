@@ -8,8 +8,8 @@ import pytest
 
 import openneutron
 from benchmarks import board_networks
-from benchmarks.cortex_m import CMSIS_NN, TARGET, Row, line, measure
-from benchmarks.published import CPU_ONLY_MILLISECONDS
+from benchmarks.cortex_m import CMSIS_NN, CMSIS_NN_LAYER_PIXELS, CMSIS_NN_LAYERS, TARGET, Row, line, measure
+from benchmarks.published import CPU_ONLY_MILLISECONDS, KWS_LAYER_MICROSECONDS
 from openneutron.board.interval import interval
 from openneutron.machine import targets
 from tests.firmware import image
@@ -41,6 +41,32 @@ def test_a_core_is_estimated_below_the_published_times(network: str) -> None:
     totals = openneutron.compile(model, target="cortex_m33").report.totals
     assert totals.milliseconds < CPU_ONLY_MILLISECONDS[network]
     assert totals.milliseconds_low < totals.milliseconds < totals.milliseconds_high
+
+
+def test_layers_of_a_keyword_spotter_take_what_was_published() -> None:
+    """Each takes about what other code takes for it, the pool no more; two take less than a thousandth of the time."""
+    report = openneutron.compile(board_networks.ds_cnn(), target="cortex_m33").report
+    target, uncertain = targets.load("cortex_m33"), report.totals.milliseconds_high / report.totals.milliseconds
+    for published in KWS_LAYER_MICROSECONDS.values():
+        pairs = zip(report.kernels, published, strict=True)
+        large = [(made, time) for made, time in pairs if time > sum(published) / 1000]
+        assert [made.kernel for made, _ in large] == ["conv2d", *["depthwise_conv2d", "conv2d"] * 4, "avg_pool2d"]
+        for made, time in large:
+            ratio = target.milliseconds(made.cycles) * 1000 / time
+            assert ratio < uncertain, made.kernel
+            assert made.kernel == "avg_pool2d" or ratio > 1 / uncertain, made.kernel
+        assert report.totals.milliseconds * 1000 < sum(published)
+
+
+@pytest.mark.parametrize("published", KWS_LAYER_MICROSECONDS.values(), ids=KWS_LAYER_MICROSECONDS)
+def test_published_layers_are_within_the_interval_of_cmsis_nns_instructions(published: tuple[int, ...]) -> None:
+    """Its layers of 25 x 5 pixels are those that were counted for more pixels, in turn depth-wise and dense."""
+    target = targets.load("cortex_m33")
+    for kernel, times in (("depthwise_conv2d", published[1:9:2]), ("conv2d", published[2:9:2])):
+        instructions = CMSIS_NN_LAYERS[kernel] * 25 * 5 / CMSIS_NN_LAYER_PIXELS
+        estimate = target.milliseconds(round(instructions * target.cycles_per_instruction))
+        low, high = interval(estimate, unexercised=1.0)
+        assert all(low < microseconds / 1000 < high for microseconds in times), kernel
 
 
 @pytest.mark.full

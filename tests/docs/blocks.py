@@ -26,7 +26,7 @@ from typing import Any
 from openneutron.cli.main import run as run_cli
 
 ROOT = Path(__file__).resolve().parents[2]
-PICTURES = {"", "text", "c", "cpp", "cmake", "yaml"}
+PICTURES = {"", "text", "c", "cpp", "cmake", "rust", "yaml"}
 PARSERS: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "json": json.loads}
 # Programs that are not run from here, because a test of their own does it.
 ELSEWHERE = {

@@ -7,6 +7,7 @@
  * are kept meanwhile. Sums wrap, so their order does not matter.
  */
 #include "loops.h"
+#include "pixel_pairs.h"
 #include "products_dsp.h"
 #include "stage_dsp.h"
 
@@ -31,13 +32,6 @@ typedef struct {
     bool thin;       /* a tap is one quad, and the window no more than are expanded at once */
     bool dense_rows; /* taps of a row of the window follow each other */
 } dense;
-
-/* Output pixels that are made together. */
-typedef struct {
-    uint32_t image, count;
-    int32_t y[2], x[2];
-    uint8_t *to[2];
-} pixels;
 
 /* `quads` of consecutive bytes. */
 static nk_quad *expand(const uint8_t *from, int32_t flip, uint32_t quads, uint32_t pixel,
@@ -100,8 +94,8 @@ static nk_quad *expand_tap(const dense *d, const uint8_t *from, size_t left, uin
 }
 
 /* The whole window of one pixel, of up to four inputs: a tap is a quad. */
-__attribute__((noinline)) static void expand_thin(const dense *d, const pixels *p, uint32_t pixel,
-                                                  uint32_t group, nk_quad *to) {
+__attribute__((noinline)) static void expand_thin(const dense *d, const nk_pixels *p,
+                                                  uint32_t pixel, uint32_t group, nk_quad *to) {
     const nk_window *w = &d->window;
     const nk_operand *in = d->in;
     const int32_t left_x = p->x[pixel] * w->stride_w - w->pad_left, width = (int32_t)in->width;
@@ -134,7 +128,7 @@ __attribute__((noinline)) static void expand_thin(const dense *d, const pixels *
 }
 
 /* Quads [first, first + count) of the window of one pixel. */
-static void expand_window(const dense *d, const pixels *p, uint32_t pixel, uint32_t group,
+static void expand_window(const dense *d, const nk_pixels *p, uint32_t pixel, uint32_t group,
                           uint32_t first, uint32_t count, nk_quad *to) {
     const nk_window *w = &d->window;
     const nk_operand *in = d->in;
@@ -187,7 +181,7 @@ static int32_t sum_of(const nk_quad *quads, uint32_t count, uint32_t pixel) {
 }
 
 /* Outputs of `count` channels of one or two pixels. */
-static void finish(const dense *d, const pixels *p, size_t channel, uint32_t count,
+static void finish(const dense *d, const nk_pixels *p, size_t channel, uint32_t count,
                    const nk_sums *sums) {
     const uint32_t fours = d->is_short ? count / 4 : 0;
     if (fours) {
@@ -209,7 +203,7 @@ static void finish(const dense *d, const pixels *p, size_t channel, uint32_t cou
 }
 
 /* Subtract the zero point of the weights, times the sum of a pixel's inputs. */
-static void correct(const dense *d, const pixels *p, const nk_quad *quads, uint32_t quad_count,
+static void correct(const dense *d, const nk_pixels *p, const nk_quad *quads, uint32_t quad_count,
                     uint32_t count, nk_sums *sums) {
     for (uint32_t pixel = 0; pixel < p->count; ++pixel) {
         const uint32_t sum = (uint32_t)sum_of(quads, quad_count, pixel) * (uint32_t)d->weights_zero;
@@ -234,7 +228,7 @@ static void products_of_blocks(nk_products_job *job, nk_products products, uint3
 }
 
 /* Up to CHANNELS output channels of a group, from `from` on. */
-static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_t from,
+static void channels_of(const dense *d, const nk_pixels *p, uint32_t group, uint32_t from,
                         uint32_t count, nk_quad *quads, bool *expanded) {
     const uint32_t units = d->call->units, length = d->call->length;
     const nk_products products = p->count == 2 ? d->two : d->one;
@@ -264,7 +258,8 @@ static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_
     finish(d, p, channel, count, sums);
 }
 
-static void all_channels(const dense *d, const pixels *p) {
+static void all_channels(const void *loop, const nk_pixels *p) {
+    const dense *d = loop;
     nk_quad quads[QUADS];
     for (uint32_t group = 0; group < d->groups; ++group) {
         bool expanded = false;
@@ -272,26 +267,6 @@ static void all_channels(const dense *d, const pixels *p) {
             const uint32_t left = d->outputs - from;
             channels_of(d, p, group, from, left < CHANNELS ? left : CHANNELS, quads, &expanded);
         }
-    }
-}
-
-/* The output pixels of the call's rows, two at a time. */
-static void all_pixels(const dense *d) {
-    const nk_call *call = d->call;
-    const nk_operand *out = d->out;
-    for (uint32_t image = 0; image < out->batch; ++image) {
-        pixels p = {.image = image, .count = 0};
-        for (int32_t y = call->row0; y < call->row1; ++y) {
-            uint8_t *to = nk_row(out, image, y);
-            for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
-                p.y[p.count] = y, p.x[p.count] = (int32_t)x, p.to[p.count] = to;
-                if (++p.count < 2) continue;
-                if (nk_stopped(call)) return;
-                all_channels(d, &p);
-                p.count = 0;
-            }
-        }
-        if (p.count) all_channels(d, &p);
     }
 }
 
@@ -331,7 +306,7 @@ static int run(dense *d) {
                     d->inputs % d->call->length == 0;
     d->word = nk_make_word_stage(d->stage);
     d->is_short = nk_stage_is_short(d->stage, d->out->channels, most_of(d));
-    all_pixels(d);
+    nk_pixel_pairs(d->call, d->out, all_channels, d);
     return 1;
 }
 

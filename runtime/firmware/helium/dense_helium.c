@@ -6,6 +6,7 @@
  * A larger window is taken in parts of whole taps, each with all of up to CHANNELS channels, whose
  * sums are kept meanwhile. Sums wrap, so their order does not matter.
  */
+#include "dsp/pixel_pairs.h"
 #include "loops.h"
 #include "products_helium.h"
 #include "stage_helium.h"
@@ -26,16 +27,10 @@ typedef struct {
     const int8_t *weights;
     size_t block_bytes, group_bytes; /* weights of four output channels, of a group */
     bool by_fours;                   /* outputs are, which have no table */
+    bool is_right;                   /* their shifts are to the right */
     bool in_place;                   /* a window is one tap, inside the image */
     bool dense_rows;                 /* taps of a row of the window follow each other */
 } dense;
-
-/* Output pixels that are made together. */
-typedef struct {
-    uint32_t image, count;
-    int32_t y[2], x[2];
-    uint8_t *to[2];
-} pixels;
 
 /* Taps of a window that become bytes. */
 typedef struct {
@@ -81,7 +76,7 @@ static uint8_t *copy_thin(const dense *d, const uint8_t *from, const uint8_t *la
 }
 
 /* Taps of a window as bytes. */
-static void gather(const dense *d, const pixels *p, uint32_t pixel, uint32_t group, part taps,
+static void gather(const dense *d, const nk_pixels *p, uint32_t pixel, uint32_t group, part taps,
                    uint8_t *to) {
     const nk_window *w = &d->window;
     const nk_operand *in = d->in;
@@ -112,7 +107,7 @@ static void gather(const dense *d, const pixels *p, uint32_t pixel, uint32_t gro
 }
 
 /* Outputs of up to four channels of one or two pixels, for any stage. */
-static void finish_each(const dense *d, const pixels *p, size_t channel, uint32_t count,
+static void finish_each(const dense *d, const nk_pixels *p, size_t channel, uint32_t count,
                         const nk_four_sums *sums) {
     for (uint32_t pixel = 0; pixel < p->count; ++pixel)
         for (uint32_t m = 0; m < count; ++m)
@@ -121,11 +116,23 @@ static void finish_each(const dense *d, const pixels *p, size_t channel, uint32_
 }
 
 /* Outputs of `count` channels of one or two pixels. */
-static void finish(const dense *d, const pixels *p, size_t channel, uint32_t count,
+static void finish(const dense *d, const nk_pixels *p, size_t channel, uint32_t count,
                    const nk_four_sums *sums) {
     const nk_stage *stage = d->stage;
     const bool exact = stage->rounding == NEUTRON_ROUNDING_EXACT31;
-    for (uint32_t m = 0; m < count; m += 4, ++sums) {
+    const uint32_t fours = d->is_right ? count / 4 : 0;
+    const nk_finish_right_job job = {.sums = sums->pixel[0],
+                                     .at = stage->table + stage->column + 4 * channel,
+                                     .column = stage->column,
+                                     .to = p->to[0] + channel,
+                                     .other = p->to[p->count - 1] + channel,
+                                     .fours = fours,
+                                     .zero = stage->zero,
+                                     .low = stage->low,
+                                     .high = stage->high};
+    nk_finish_right(&job);
+    sums += fours;
+    for (uint32_t m = 4 * fours; m < count; m += 4, ++sums) {
         const mve_pred16_t left = vctp32q(count - m);
         const int32_t *at =
             (const int32_t *)(const void *)(stage->table + stage->column + 4 * (channel + m));
@@ -146,16 +153,19 @@ static void finish(const dense *d, const pixels *p, size_t channel, uint32_t cou
 }
 
 static void begin(const int32_t *biases, uint32_t count, nk_four_sums *sums) {
-    for (; count; biases += 4, ++sums) {
-        const int32x4_t four = vld1q_z_s32(biases, vctp32q(count));
+    for (; count >= 4; count -= 4, biases += 4, ++sums) {
+        const int32x4_t four = vld1q_s32(biases);
         vst1q_s32(sums->pixel[0], four);
         vst1q_s32(sums->pixel[1], four);
-        count -= smaller(count, 4);
     }
+    if (!count) return;
+    const int32x4_t four = vld1q_z_s32(biases, vctp32q(count));
+    vst1q_s32(sums->pixel[0], four);
+    vst1q_s32(sums->pixel[1], four);
 }
 
 /* Up to CHANNELS output channels of a group, from `from` on. */
-static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_t from,
+static void channels_of(const dense *d, const nk_pixels *p, uint32_t group, uint32_t from,
                         uint32_t count, uint8_t windows[2][WINDOW], bool *gathered) {
     const size_t channel = (size_t)group * d->outputs + from;
     const int8_t *weights =
@@ -185,33 +195,14 @@ static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_
     finish(d, p, channel, count, sums);
 }
 
-static void all_channels(const dense *d, const pixels *p) {
+static void all_channels(const void *loop, const nk_pixels *p) {
+    const dense *d = loop;
     uint8_t windows[2][WINDOW];
     for (uint32_t group = 0; group < d->groups; ++group) {
         bool gathered = false;
         for (uint32_t from = 0; from < d->outputs; from += CHANNELS)
             channels_of(d, p, group, from, smaller(d->outputs - from, CHANNELS), windows,
                         &gathered);
-    }
-}
-
-/* The output pixels of the call's rows, two at a time. */
-static void all_pixels(const dense *d) {
-    const nk_call *call = d->call;
-    const nk_operand *out = d->out;
-    for (uint32_t image = 0; image < out->batch; ++image) {
-        pixels p = {.image = image, .count = 0};
-        for (int32_t y = call->row0; y < call->row1; ++y) {
-            uint8_t *to = nk_row(out, image, y);
-            for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
-                p.y[p.count] = y, p.x[p.count] = (int32_t)x, p.to[p.count] = to;
-                if (++p.count < 2) continue;
-                if (nk_stopped(call)) return;
-                all_channels(d, &p);
-                p.count = 0;
-            }
-        }
-        if (p.count) all_channels(d, &p);
     }
 }
 
@@ -244,7 +235,8 @@ static int run(dense *d) {
                     d->inputs % LENGTH == 0;
     d->by_fours = !d->stage->lut && (d->stage->rounding == NEUTRON_ROUNDING_DOUBLE ||
                                      d->stage->rounding == NEUTRON_ROUNDING_EXACT31);
-    all_pixels(d);
+    d->is_right = nk_stage_is_right(d->stage, d->out->channels);
+    nk_pixel_pairs(d->call, d->out, all_channels, d);
     return 1;
 }
 

@@ -10,12 +10,12 @@
 /* 1 when the loop has done the call, 0 when it has none for it. */
 int nk_helium_conv2d(const nk_call *call, const nk_stage *stage);
 int nk_helium_fully_connected(const nk_call *call, const nk_stage *stage);
+int nk_helium_depthwise_conv2d(const nk_call *call, const nk_stage *stage);
+int nk_helium_max_pool2d(const nk_call *call, const nk_stage *stage);
+int nk_helium_avg_pool2d(const nk_call *call, const nk_stage *stage);
 int nk_helium_add(const nk_call *call);
 
 /* Kernels without a loop. */
-#define nk_helium_depthwise_conv2d(call, stage) 0
-#define nk_helium_max_pool2d(call, stage) 0
-#define nk_helium_avg_pool2d(call, stage) 0
 #define nk_helium_conv2d16(call, stage) 0
 #define nk_helium_depthwise_conv2d16(call, stage) 0
 #define nk_helium_fully_connected16(call, stage) 0

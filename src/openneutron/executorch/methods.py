@@ -41,7 +41,7 @@ from openneutron.executorch.upstream.edge_names import (
     payload_of,
     replace_payload,
     share_data,
-    unchecked,
+    unchecked_config,
 )
 from openneutron.executorch.upstream.names import with_graph
 from openneutron.microcode.decode import decode, header_of
@@ -169,7 +169,7 @@ def add_methods(
         whole = whole_program(edges[name], [info], target=spec.target, recipe=engines.name, arena_bytes=0)
         times[name] = whole.milliseconds
     _share_weights(list(edges.values()), blocks)
-    manager = EdgeProgramManager(edges, dict(constants) or None, compile_config=unchecked())
+    manager = EdgeProgramManager(edges, dict(constants) or None, compile_config=unchecked_config())
     pte, program = written(manager)
     notes = [_note(name, inputs, one) for (name, inputs), one in zip(sorted(methods.items()), partitions, strict=True)]
     return Added(pte, tuple(partitions), tuple(notes), program, times)

@@ -49,10 +49,11 @@ from openneutron.executorch.quantize.accuracy import (
     warnings_of_outputs,
     worst_sqnr,
 )
+from openneutron.executorch.quantize.check.saturated import saturated_warnings
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
-from openneutron.executorch.quantize.states import restore, states_of
+from openneutron.executorch.quantize.states import restore, separate_module, states_of
 from openneutron.executorch.quantize.train.aware import Trained, train_quantized
 from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again
 from openneutron.executorch.run.runtime import runner_of
@@ -258,7 +259,19 @@ def build(
     if methods:
         with stages("compiling further methods"):
             built = _with_methods(built, source, methods, deliver)
-    return deliver.finish(built, source, made.samples)
+    return deliver.finish(_with_saturated(built, made, stages), source, made.samples)
+
+
+def _with_saturated(built: Built, made: Quantized, stages: Stages) -> Built:
+    """Return the program with warnings about outputs whose good figures come from clear answers alone."""
+    if built.quantized is None:
+        return built
+    with stages("looking at saturated outputs"):
+        found = saturated_warnings(
+            built.quantized, separate_module(made.exported), made.samples, built.report.outputs
+        )  # fmt: skip
+    report = dataclasses.replace(built.report, warnings=(*built.report.warnings, *found))
+    return dataclasses.replace(built, report=report)
 
 
 def _may_be_wide(engines: Engines, spec: Options) -> bool:

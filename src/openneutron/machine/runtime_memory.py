@@ -5,25 +5,30 @@ It says nothing about NXP's runtime, which has memory of its own.
 Example:
     >>> memory = runtime_memory(microcode, weights, program)
     >>> memory.context_bytes, memory.arena_bytes
-    (9104, 12304)
+    (9008, 12304)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.machine.window import least_window
 from openneutron.microcode.encode import PROFILE_RECORD_BYTES, align
 from openneutron.microcode.instructions import Program
 
-# NEUTRON_CONTEXT_BYTES of neutron.h, which a test compares: a handle on any processor.
-CONTEXT_BYTES = 816
+# NEUTRON_CONTEXT_BYTES of neutron.h, which a test compares: a handle, with pointers of so many bytes.
+_CONTEXT_FIXED, _CONTEXT_POINTERS = 624, 24
+POINTER_BYTES = 4  # of a microcontroller
 # A fifth more than the models of the zoo need on a Cortex-M33, measured by painting it; firmware.mk reads it here.
 STACK_BYTES = 5120
 
 
-@dataclass(frozen=True)
-class RuntimeMemory:
+def context_bytes(pointer: int = POINTER_BYTES) -> int:
+    """Return the bytes of a handle of a model without state, TCM and coded constants."""
+    return _CONTEXT_FIXED + _CONTEXT_POINTERS * pointer
+
+
+class RuntimeMemory(NamedTuple):
     """Bytes of one model: its context with the window that constants are decoded in, and everything else it is handed."""
 
     context_bytes: int
@@ -36,5 +41,5 @@ def runtime_memory(microcode: bytes, weights: bytes, program: Program) -> Runtim
     profile = PROFILE_RECORD_BYTES * program.call_count if program.profiling else 0
     parts = [program.scratch_bytes, program.prefetch_bytes, profile, *(row.bytes for row in program.tensors)]
     return RuntimeMemory(
-        align(CONTEXT_BYTES + program.tcm_bytes + program.state_bytes + window), sum(map(align, parts))
+        align(context_bytes() + program.tcm_bytes + program.state_bytes + window), sum(map(align, parts))
     )

@@ -12,7 +12,7 @@ from typing import Final
 
 from openneutron.report.model import Report
 
-PROMPT: Final = 64  # tokens of the prompt that the time to the first token is told for
+PROMPT: Final = 64  # tokens of the prompt for which the time to the first token is printed
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ def text_notes(report: Report, *, context: int, cache_bytes: int, chunk: Chunk |
         f"{first:.1f} ms{how}",
         f"text: a token reads {report.totals.weight_bytes:,} bytes of weights at most, and the cache of {cache_bytes:,} "
         f"bytes: {cache_bytes // context:,} for each of {context:,} positions",
-        f"text: {_bound(report)}",
+        f"text: {_bounds(report)}",
     )
 
 
-def _bound(report: Report) -> str:
+def _bounds(report: Report) -> str:
     """Return what takes the time, the largest share first."""
     npu = report.whole.npu_milliseconds
     cycles = {

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.board_networks import ds_cnn
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.pipeline import compile_graph
 from openneutron.compiler.plan.candidates import IMPOSSIBLE, Candidate, Columns, candidates
 from openneutron.compiler.plan.segments import Structure
-from openneutron.compiler.plan.tile import SLACK, TRIES, _Offers, price_candidate, tile
+from openneutron.compiler.plan.tile import (
+    PROCESSOR_SHARE,
+    PROCESSOR_SLACK,
+    SLACK,
+    TRIES,
+    _Offers,
+    price_candidate,
+    tile,
+)
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.options import Options
@@ -95,3 +104,16 @@ def test_a_budget_is_kept_where_anything_fits_it() -> None:
     least = min(tiling.memory for tiling in tile(graph, TARGET))
     assert all(tiling.memory <= least for tiling in tile(graph, TARGET, scratch_budget=least)[:1])
     assert tile(graph, TARGET, scratch_budget=0)[0].memory > 0, "the smallest there is, which the caller refuses"
+
+
+def test_a_processor_pays_more_cycles_for_three_fifths_of_whole_tensors_memory() -> None:
+    """Stripes of narrow tensors with many channels cost more than 5 % on the core with the fastest loops."""
+    target = targets.load("cortex_m55")
+    graph = compile_graph(read_model(ds_cnn()).main, target, Options(target=target.name, optimize="fast")).graph
+    chosen, *_ = tile(graph, target)
+    (whole,) = tile(graph, target, optimize="fast")
+    fastest = chosen.pareto[-1][1]
+    cycles = dict(chosen.pareto)[chosen.memory]
+    assert chosen.memory * PROCESSOR_SHARE[1] <= whole.memory * PROCESSOR_SHARE[0]
+    assert fastest * SLACK[0] < cycles * SLACK[1]
+    assert cycles * PROCESSOR_SLACK[1] <= fastest * PROCESSOR_SLACK[0]

@@ -7,9 +7,10 @@ heights with the fewest cycles. More budget never costs cycles, so bisection fin
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from openneutron.microcode.table import Region
 
 TRIES = 4  # tilings to allocate: fragmentation may change the order of tilings that need similar memory
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
+# A microcontroller's core has no memory beside its SRAM, so there 15 % are allowed for three fifths of whole tensors' memory.
+PROCESSOR_SLACK, PROCESSOR_SHARE = (115, 100), (3, 5)
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(NamedTuple):
     """Segments in order, their estimated scratch bytes, and the Pareto points (scratch bytes, cycles) that were found."""
 
     segments: list[Segment]
@@ -110,8 +112,10 @@ def tile(
             high = middle
         else:
             low = middle + 1
+    if scratch_budget is None and target.processor and optimize != "fast":
+        low = _within_share(best, budgets, low, _whole(found), fastest[0])
     if scratch_budget is None:
-        chosen = _following(best, low, len(budgets) - 1)
+        chosen = _next_choices(best, low, len(budgets) - 1)
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
@@ -122,10 +126,27 @@ def tile(
     return [_tiling(structure, items, points) for items in chosen]
 
 
+def _whole(found: list[Columns]) -> int:
+    """Return the memory of the schedule that computes whole tensors."""
+    return max(int(columns[3, columns[1] == 0].max(initial=0)) for columns in found)
+
+
+def _within_share(
+    best: Callable[[int], tuple[int, list[Candidate]] | None], budgets: list[int], low: int, whole: int, fastest: int
+) -> int:
+    """Return the position of a processor's budget: `low`, or the largest one within its share of `whole` where that pays."""
+    at = bisect_right(budgets, whole * PROCESSOR_SHARE[0] // PROCESSOR_SHARE[1]) - 1
+    if not 0 <= at < low:
+        return low
+    attempt = best(at)
+    limit = fastest * PROCESSOR_SLACK[0] // PROCESSOR_SLACK[1]
+    return at if attempt is not None and attempt[0] <= limit else low
+
+
 def _price_as_stored(
     structure: Structure, met: list[tuple[int, int, list[Candidate]]], costs: CostModel
 ) -> Iterable[tuple[int, int]]:
-    """Yield the budgets that were tried, with cycles that count weights in their coded size."""
+    """Yield each budget that was tried with its cycles, which count the loading of weights in their coded size."""
     known: dict[Candidate, int] = {}
     for budget, cycles, items in met:
         if costs.stored:
@@ -148,7 +169,9 @@ def price_candidate(structure: Structure, item: Candidate, costs: CostModel) -> 
     return sum(costs.price_stripes(at, h, s.rows, s.lead) for at, h, s in zip(nodes, heights, streams, strict=True))
 
 
-def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
+def _next_choices(
+    best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int
+) -> list[list[Candidate]]:
     """Return the first few different choices for growing budgets from `low` on.
 
     A choice that is best for two budgets is best for all between them, so bisection finds where the next one begins.

@@ -20,7 +20,7 @@ from openneutron.executorch.deliver.session import Trial, known_weights_of, take
 from openneutron.executorch.deliver.spill import Spilled
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
-from openneutron.executorch.upstream.edge_names import preprocessed
+from openneutron.executorch.upstream.edge_names import preprocess_result
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -100,7 +100,7 @@ class NeutronBackend(BackendDetails):
         handles = {
             name: _handles(kernel, partition) for kernel in partition.report.kernels for name in event_names(kernel)
         }
-        return preprocessed(payload, handles, partition)
+        return preprocess_result(payload, handles, partition)
 
 
 def compile_partition(

@@ -29,7 +29,7 @@ from openneutron.microcode.table import ALIGNMENT, ElementType
 from openneutron.terminal.escapes import comment
 
 Array = npt.NDArray[Any]
-# Words of eight hexadecimal digits on a line of the house's 120 columns.
+# Words of eight hexadecimal digits that fit a line of 120 columns.
 _WORDS_PER_LINE = 9
 
 
@@ -187,7 +187,7 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border:
     yield from _border(payload, prefix, border)
     yield from ("", "#ifdef __cplusplus", 'extern "C" {', "#endif")
     if payload.converter == "open":
-        yield from ("", *linked.declarations(name, arena_bytes=linked.arena_bytes(sizes)))
+        yield from ("", *linked.declarations(name, sizes))
     yield from ("", f"extern const uint32_t {name}_payload[];")
     if with_inputs:
         yield f"extern const void *const {name}_inputs[{prefix}_INPUTS];"

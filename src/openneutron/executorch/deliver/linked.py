@@ -3,17 +3,17 @@
 They hand the model's description to `neutronLinkedInit()` and `neutronLinkedRun()` of `neutron_linked.h`.
 
 Example:
-    >>> declarations("model", arena_bytes=4096)[0]
+    >>> declarations("model", sizes)[0]
     '/* Bytes of the arena of one handle. */'
 """
 
 from __future__ import annotations
 
-from openneutron.machine.runtime_memory import CONTEXT_BYTES
+from openneutron.machine.runtime_memory import POINTER_BYTES, context_bytes
 from openneutron.microcode.table import ALIGNMENT
 
 # NEUTRON_LINKED_BYTES of neutron_linked.h: what an arena holds beside context and buffers.
-_HEAD_WORDS, _WORD_BYTES = 9, 8
+_HEAD_POINTERS = 9
 _PARTS = ("SCRATCH", "PREFETCH", "PROFILE")
 
 
@@ -21,18 +21,23 @@ def _align(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def arena_bytes(sizes: dict[str, int]) -> int:
+def arena_bytes(sizes: dict[str, int], pointer: int = POINTER_BYTES) -> int:
     """Return the least arena of a model, from the sizes that its header declares; coded constants are decoded in blocks."""
-    head = (sizes["INPUTS"] + sizes["OUTPUTS"] + _HEAD_WORDS) * _WORD_BYTES
-    parts = [head, CONTEXT_BYTES, *(sizes[f"{part}_BYTES"] for part in (*_PARTS, "TCM", "STATE", "BLOCK"))]
+    head = (sizes["INPUTS"] + sizes["OUTPUTS"] + _HEAD_POINTERS) * pointer
+    parts = [head, context_bytes(pointer), *(sizes[f"{part}_BYTES"] for part in (*_PARTS, "TCM", "STATE", "BLOCK"))]
     return sum(map(_align, parts))
 
 
-def declarations(name: str, *, arena_bytes: int) -> list[str]:
+def declarations(name: str, sizes: dict[str, int]) -> list[str]:
     """Return the lines of the header."""
+    arena = f"#define {name.upper()}_ARENA_BYTES"
     return [
         "/* Bytes of the arena of one handle. */",
-        f"#define {name.upper()}_ARENA_BYTES {arena_bytes}u",
+        "#if UINTPTR_MAX > 0xFFFFFFFFu",
+        f"{arena} {arena_bytes(sizes, 2 * POINTER_BYTES)}u",
+        "#else",
+        f"{arena} {arena_bytes(sizes)}u",
+        "#endif",
         "",
         "/* Prepare the model in an arena at a multiple of 16, which is the handle from then on. Returns 0, or an error word",
         " * for neutronErrorString(). */",

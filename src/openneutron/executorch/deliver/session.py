@@ -59,7 +59,7 @@ class Content:
         for node in region.nodes:
             for position, source in enumerate(_sources(node)):
                 if source in constants:
-                    data[node.name, position] = constants.known(source)
+                    data[node.name, position] = constants.find(source)
         operators = {node.name: (operator_name(node), debug_handles(node)) for node in region.nodes}
         return Content(names, operators, data)
 

@@ -120,7 +120,7 @@ class NeutronPartitioner(Partitioner):
         graph = exported_program.graph
         constants = Constants(exported_program, self._take_known(exported_program))
         trials = TrialLowerings(constants, self._check(), self.options)
-        self.unmatched = self.excluded.unmatched(graph.nodes)
+        self.unmatched = self.excluded.unmatched_patterns(graph.nodes)
         clusters = find_clusters(graph)
         for cluster in clusters:
             self._examine(cluster, trials)

@@ -14,7 +14,7 @@ from executorch.exir.backend.backend_details import PreprocessResult
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from openneutron.executorch.upstream.names import OpOverload, attribute, missing, overload_of, schema_of
+from openneutron.executorch.upstream.names import OpOverload, attribute, missing_name_error, overload_of, schema_of
 
 try:
     from executorch.exir._serialize import _deserialize_pte_binary as read_program_file
@@ -26,7 +26,7 @@ try:
     from executorch.exir.lowered_backend_module import LoweredBackendModule
     from executorch.exir.program._program import _default_decomposition_table as edge_decompositions
 except ImportError as error:
-    raise missing("executorch", error) from error
+    raise missing_name_error("executorch", error) from error
 
 __all__ = ["edge_decompositions", "read_program_file", "write_program_file"]
 
@@ -45,20 +45,20 @@ def edge_operator(target: OpOverload, overload: str = "") -> Any:
     return getattr(getattr(getattr(ops.edge, space), name), overload or overload_of(target))
 
 
-def unchecked() -> EdgeCompileConfig:
+def unchecked_config() -> EdgeCompileConfig:
     """A configuration without verification of the Edge program."""
     try:
         return EdgeCompileConfig(_check_ir_validity=False)
     except TypeError as error:
-        raise missing("executorch", error) from error
+        raise missing_name_error("executorch", error) from error
 
 
-def preprocessed(payload: bytes, handles: Mapping[str, Any], info: Any) -> PreprocessResult:
+def preprocess_result(payload: bytes, handles: Mapping[str, Any], info: Any) -> PreprocessResult:
     """The answer of a backend: the payload, debug handles of its events, and what `info_of` gives back."""
     try:
         return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=info)
     except TypeError as error:
-        raise missing("executorch", error) from error
+        raise missing_name_error("executorch", error) from error
 
 
 def info_of(delegate: Any) -> Any:

@@ -106,6 +106,7 @@ async function select(id, tab = state.tab) {
   listModels();
   $("welcome").hidden = true;
   $("bench").hidden = false;
+  if ($("bench").getBoundingClientRect().top > innerHeight / 2) $("bench").scrollIntoView({ block: "start" }); // under the list, on a phone
   $("title").textContent = state.model.name;
   $("subtitle").textContent = [KINDS[state.model.kind], state.model.bytes ? size(state.model.bytes) : "", state.model.calibration ? "with calibration data" : ""].filter(Boolean).join(", ");
   await show(tab);

@@ -29,7 +29,7 @@ def annotate(node: Node, a: Annotator) -> None:
     if narrow and isinstance(table, Node) and table.op == "get_attr" and a.is_float(table):
         a.write(node, {table: a.specs.table()}, a.activation())
     else:
-        a.shared(node)
+        a.share_parameters(node)
 
 
 def _looked_up(call: Call) -> tuple[str, int, Any]:
@@ -54,7 +54,7 @@ def one_index(call: Call) -> Verdict:
 def lower(call: Call) -> Value:
     """Lower to GATHER."""
     table, dim, index = _looked_up(call)
-    x = call.quantized(table)
+    x = call.quantized_argument(table)
     order = tuple(range(x.rank))
     value, made = call.result(tuple(range(len(call.shape))), x.quantization, dtype=x.storage.dtype)
     call.emit("GATHER", [call.tensor(x, order), index_tensor(call, index)], [made], axis=dim, batch_dims=0)

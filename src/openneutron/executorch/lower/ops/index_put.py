@@ -61,7 +61,7 @@ def vector_of_positions(call: Call) -> Verdict:
 @lowers("aten.index_put.default", limits=(vector_of_positions,), shape_only=True, indices=True, cpu="move")
 def lower(call: Call) -> Value:
     """Lower to DYNAMIC_UPDATE_SLICE, one for each position: a later row replaces an earlier one at the same position."""
-    x, rows = call.quantized("self"), call.quantized("values")
+    x, rows = call.quantized_argument("self"), call.quantized_argument("values")
     found = _place(call["indices"])
     assert found is not None
     dim, index = found
