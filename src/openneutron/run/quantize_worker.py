@@ -128,7 +128,7 @@ class Quantizing:
             model = read_model(self.data)
             peaks = {name: one.peak for name, one in self.seen.items()}
             units = equalize_channels(model.main, peaks, balance) if balance is not None else {}
-            seen = {name: one.divided(units[name]) if name in units else one for name, one in self.seen.items()}
+            seen = {name: one.divide(units[name]) if name in units else one for name, one in self.seen.items()}
             ranges = useful_ranges(model.main, {name: one.range for name, one in seen.items()})
             data = write_model(model) if units else self.data
             self._floats[balance] = Floating(data, ranges, {name: one.mean for name, one in seen.items()})
