@@ -108,3 +108,14 @@ def low_outputs(outputs: Sequence[OutputAccuracy], hint: str) -> tuple[str, ...]
     """
     low = [one for one in outputs if one.sqnr is not None and one.sqnr < GOOD]
     return tuple(f"{one.name} is {one.sqnr:.1f} dB SQNR from float, below {GOOD:.0f} dB; {hint}" for one in low)
+
+
+def missed_outputs(outputs: Sequence[OutputAccuracy], goal: float, hint: str) -> tuple[str, ...]:
+    """Return a sentence about each output that is good and below a goal in decibels.
+
+    Example:
+        >>> missed_outputs([OutputAccuracy("output 1", 22.0)], 25.0, "give more samples")
+        ('output 1: 22.0 dB, below the goal of quality, 25 dB; give more samples',)
+    """
+    missed = [one for one in outputs if one.sqnr is not None and GOOD <= one.sqnr < goal]
+    return tuple(f"{one.name}: {one.sqnr:.1f} dB, below the goal of quality, {goal:g} dB; {hint}" for one in missed)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from openneutron.litert.graph import Graph
+from openneutron.litert.passes.last_names import last_names
 from openneutron.litert.read import read_model
 from openneutron.report.accuracy import lowest_sqnr, nearness
 from openneutron.report.model import Report
@@ -29,8 +29,6 @@ _LEAST_STEP: Final = 0.1  # of the cycles to spend, after an estimate that was f
 _MOST_STEP: Final = 4.0  # times the cycles to spend, after one that was far too high
 _LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
 _LEAST_SHARE: Final = 1e-4  # of all cycles: also the cheapest operator adds a conversion
-# Between the layer that computes an output and the output.
-_LAST: Final = frozenset({"RESHAPE", "CONCATENATION", "SQUEEZE", "TRANSPOSE", "LOGISTIC", "DEQUANTIZE", "QUANTIZE"})
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def _widen(
 ) -> tuple[Improved, int]:
     """Return the model with 16 bits in some operators, or the given one, and how many were compiled."""
     methods, report = start.made.methods, start.result.report
-    groups = _groups(report, _last_names(read_model(start.made.model).main))
+    groups = _groups(report, last_names(read_model(start.made.model).main))
     measured = quantize_float(data, samples, source=source, groups=groups, methods=methods)
     low = [one.separate and lowest_sqnr([one]) < goal for one in start.made.outputs]
     used = [True] * len(low) + low  # of the noises: outputs, and parts that are below the goal
@@ -173,22 +171,6 @@ def _groups(report: Report, last: set[str]) -> list[list[str]]:
         filled += cost
     ends = [name for name in names if name in last]
     return groups + ([ends] if ends else [])
-
-
-def _last_names(graph: Graph) -> set[str]:
-    """Return the names of what computes the outputs: layers, and what only reorders their results."""
-    producers = graph.producers()
-    found: set[str] = set()
-    pending = list(graph.outputs)
-    while pending:
-        at = pending.pop()
-        if at not in producers or graph.tensors[at].name in found:
-            continue
-        op = graph.operators[producers[at]]
-        found.add(graph.tensors[at].name)
-        if op.code in _LAST:
-            pending += [one for one in op.inputs if one >= 0]
-    return found
 
 
 def _cost(report: Report, names: Sequence[str]) -> float:

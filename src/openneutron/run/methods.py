@@ -19,18 +19,26 @@ BALANCES: Final = (Balance(0.5, 0.5), Balance(0.5, 0.25), Balance(0.5, 0.0), Bal
 
 @dataclass(frozen=True)
 class Methods:
-    """How channels are equalized, None for not at all, and whether biases are corrected."""
+    """How channels are equalized, None for not at all, whether biases are corrected, and ranges cut to the usual."""
 
     balance: Balance | None = None
     correct_bias: bool = False
+    cut_ranges: bool = False
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Methods:
         """Return the methods that `dataclasses.asdict` made a mapping of."""
         balance = stored.get("balance")
-        return cls(Balance(**balance) if balance else None, bool(stored.get("correct_bias")))
+        return cls(
+            Balance(**balance) if balance else None, bool(stored.get("correct_bias")), bool(stored.get("cut_ranges"))
+        )
 
     @property
     def words(self) -> tuple[str, ...]:
         """What is done, for a note."""
-        return (("channels equalized",) if self.balance else ()) + (("biases corrected",) if self.correct_bias else ())
+        done = {
+            "channels equalized": self.balance is not None,
+            "biases corrected": self.correct_bias,
+            "ranges cut to what is usual": self.cut_ranges,
+        }
+        return tuple(words for words, is_done in done.items() if is_done)

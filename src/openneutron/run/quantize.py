@@ -44,7 +44,9 @@ SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by th
 _WORKER = "openneutron.run.quantize_worker"
 _PACKAGE = "ai_edge_quantizer"
 NO_METHODS = Methods()
-TRIALS = len(BALANCES) + 2  # of a search for methods: without any, each balance, corrected biases
+TRIALS = (
+    len(BALANCES) + 4
+)  # of a search for methods: none, each balance, ranges cut or not at two points, corrected biases
 
 
 @dataclass(frozen=True)

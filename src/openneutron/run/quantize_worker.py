@@ -22,6 +22,7 @@ import numpy.typing as npt
 from openneutron.litert.graph import Tensor
 from openneutron.litert.passes.drop_tensors import drop_tensors
 from openneutron.litert.passes.equalize_channels import Balance, equalize_channels
+from openneutron.litert.passes.last_names import last_names
 from openneutron.litert.passes.narrow_operators import narrow_operators
 from openneutron.litert.passes.useful_ranges import useful_ranges
 from openneutron.litert.passes.widen_operators import widen_operators
@@ -81,15 +82,20 @@ class Quantizing:
     def search(self, goal: float) -> tuple[Methods, int]:
         """Return the methods that cost no cycles and come nearest to a goal, and how many were tried."""
         best, highest, tried = Methods(), self._score(Methods(), goal), 0
-        for balance in BALANCES:
+
+        def attempt(one: Methods) -> None:
+            nonlocal best, highest, tried
             tried += 1
-            one = Methods(balance)
             if (figure := self._score(one, goal)) > highest + _LEAST_GAIN_DB:
                 best, highest = one, figure
-        with_bias = dataclasses.replace(best, correct_bias=True)
-        if self._score(with_bias, goal) > highest + _LEAST_GAIN_DB:
-            best = with_bias
-        return best, tried + 1
+
+        attempt(Methods(cut_ranges=True))
+        start = best
+        for balance in BALANCES:
+            attempt(dataclasses.replace(start, balance=balance))
+        attempt(dataclasses.replace(best, cut_ranges=not best.cut_ranges))
+        attempt(dataclasses.replace(best, correct_bias=True))
+        return best, tried
 
     def _score(self, methods: Methods, goal: float) -> float:
         return nearness(self.compare(self.quantize("int8", (), methods), _COMPARED), goal)
@@ -100,6 +106,9 @@ class Quantizing:
 
         floating = self._floating(methods.balance)
         model, ranges, names = read_model(floating.data), dict(floating.ranges), list(others)
+        if methods.cut_ranges:  # where there are 8 bits; with 16 there are steps enough
+            narrow = set(floating.usual) - set(others) if activations == "int8" else set(others) & set(floating.usual)
+            ranges |= {name: floating.usual[name] for name in narrow}
         if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
             ranges |= more
             names += more
@@ -130,8 +139,11 @@ class Quantizing:
             units = equalize_channels(model.main, peaks, balance) if balance is not None else {}
             seen = {name: one.divide(units[name]) if name in units else one for name, one in self.seen.items()}
             ranges = useful_ranges(model.main, {name: one.range for name, one in seen.items()})
+            usual = useful_ranges(model.main, {name: one.usual_range for name, one in seen.items()})
+            for name in last_names(model.main):  # what is cut off an output is seen
+                usual.pop(name, None)
             data = write_model(model) if units else self.data
-            self._floats[balance] = Floating(data, ranges, {name: one.mean for name, one in seen.items()})
+            self._floats[balance] = Floating(data, ranges, usual, {name: one.mean for name, one in seen.items()})
         return self._floats[balance]
 
     def compare(self, quantized: bytes, count: int) -> list[OutputAccuracy]:
@@ -161,10 +173,11 @@ class Quantizing:
 
 @dataclasses.dataclass(frozen=True)
 class Floating:
-    """A float model, the range of each tensor and the means of its channels."""
+    """A float model, the range of each tensor, the usual one of those within, and the means of channels."""
 
     data: bytes
     ranges: dict[str, tuple[float, float]]
+    usual: dict[str, tuple[float, float]]
     means: dict[str, Array]
 
 

@@ -80,3 +80,22 @@ def test_what_has_no_integer_form_stays(case: Any) -> None:
     before = [op.code for op in model.main.operators]
     assert narrow_operators(model.main, {}) == 0
     assert [op.code for op in model.main.operators] == before
+
+
+def test_16_bits_before_an_operator_of_8_are_converted() -> None:
+    g = GraphBuilder()
+    x, wide = g.tensor("x", SHAPE, DType.INT16, scale=0.001, zero_point=0), g.tensor("x_float", SHAPE, DType.FLOAT32)
+    made, y = g.tensor("made", SHAPE, DType.FLOAT32), g.tensor("y", SHAPE, DType.INT16, scale=0.001, zero_point=0)
+    g.op("DEQUANTIZE", [x], [wide])
+    slopes = g.tensor("slopes", SLOPES.shape, DType.FLOAT32, data=SLOPES)
+    g.op("PRELU", [wide, slopes], [made])
+    g.op("QUANTIZE", [made], [y])
+    model = g.finish([x], [y])
+    given = [(STORED.astype(np.int16) * 50)]
+    (wanted,) = LiteRtRunner(write_model(model)).run(given).outputs.values()
+    assert narrow_operators(model.main, {"x": (-3.2, 3.2), "made": (-3.2, 3.2)}) == 1
+    drop_tensors(model)
+    assert [op.code for op in model.main.operators] == ["QUANTIZE", "PRELU", "QUANTIZE"]
+    (found,) = LiteRtRunner(write_model(model)).run(given).outputs.values()
+    step = 6.4 / 255
+    assert 0 < np.abs(found.astype(int) - wanted).max() * 0.001 < 2 * step
