@@ -39,7 +39,9 @@ POINTS = (
     Point("imxrt700", "cifarnet_executorch", 1.072, f"{SDK} for ExecuTorch, INT8 inputs and outputs", sdk="3.1"),
 )
 # Not fitted: the same network in a file that is 9 KB larger, by Neutron software of which no converted file is public. It is a
-# fifth faster, which says that 3.2 does something else; one time does not say what.
+# fifth faster, which says that 3.2 does something else; one time does not say what. How it was measured would make it slower:
+# the runner keeps the program in memory that is not cached, its first run finds cold caches, and it too counts `execute` alone,
+# at the same clock. Nor are there conversions to leave out: both programs take and give INT8.
 UNEXPLAINED = (
     Point("imxrt700", "cifarnet_executorch", 0.848, f"{SDK} for ExecuTorch, modelrunner", sdk="3.2"),
 )  # fmt: skip

@@ -34,6 +34,7 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.j
 PURE = ("flatbuffers", "jinja2", "markupsafe")  # distributions without compiled parts that matter
 # Weights and data of networks that need PyTorch, and libraries of this machine.
 LEFT_OUT = ("zoo", "lib")
+PROJECT_SOURCES = ("firmware", "include", "cortex_m33")  # of the runtime, as a wheel has them
 SAMPLES = ("cifarnet", "resnet8", "mobilenet_v2_cifar")  # the zoo's trained networks
 STAMP = (1980, 1, 1, 0, 0, 0)  # the same sources make the same bytes
 # -msimd128: every browser that runs this Pyodide has it. No contraction, as in runtime/CMakeLists.txt: results must not differ.
@@ -137,8 +138,13 @@ def compile_library(work: Path) -> Path:
 
 
 def pack_python(target: Path, library: Path) -> None:
-    """Write the package without its PyTorch half, its pure dependencies, and the library into one zip."""
+    """Write the package without its PyTorch half, its pure dependencies, the library, and what projects need into one zip."""
     entries = {"openneutron/lib/libopenneutron.so": library.read_bytes()}
+    entries["openneutron/runtime/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    for part in PROJECT_SOURCES:
+        for path in sorted((RUNTIME / part).rglob("*")):
+            if path.is_file():
+                entries[f"openneutron/runtime/{path.relative_to(RUNTIME).as_posix()}"] = path.read_bytes()
     package = SOURCE / "openneutron"
     for path in sorted(package.rglob("*")):
         parts = path.relative_to(package).parts

@@ -214,6 +214,10 @@ NEUTRON_API NeutronError neutronStateReset(NeutronModelHandle handle);
 NEUTRON_API NeutronError neutronStateGet(NeutronModelHandle handle, const void **bytes,
                                          size_t *size);
 NEUTRON_API NeutronError neutronStateSet(NeutronModelHandle handle, const void *bytes, size_t size);
+/* Keep the state in the caller's memory from now on, as it is there: `size` bytes, 16-byte aligned,
+ * which live as long as the handle. Handles of models with the same state may have one in common,
+ * as the methods of one program do, if no two of them run at once. */
+NEUTRON_API NeutronError neutronStatePlace(NeutronModelHandle handle, void *memory, size_t size);
 NEUTRON_API NeutronError neutronSuspend(void);
 NEUTRON_API NeutronError neutronResume(void);
 NEUTRON_API void *neutronMemAlloc(size_t alignment, size_t size);

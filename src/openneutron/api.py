@@ -42,6 +42,7 @@ def compile(
     progress: Progress | None = None,
     isolated: bool | Limits = False,
     constant_methods: Mapping[str, Any] | None = None,
+    methods: Mapping[str, Sequence[Any]] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
@@ -57,6 +58,8 @@ def compile(
     calls the model. `progress` is called with the name of each stage as it begins. With `isolated` a file is compiled in a
     sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files. `constant_methods` are
     numbers that a .pte gives by name, such as get_bos_id; a decoder with a cache gives its context's length and others itself.
+    `methods` are further methods of the program by name, each with example inputs: calls of the same module with inputs of
+    other sizes, such as many tokens of a prompt at once. All methods share weights and states.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -70,9 +73,9 @@ def compile(
     if given.get("converter", Options.converter) == "open":
         targets.load(given["target"])
     if isolated:
-        if example_inputs is not None or train is not None or constant_methods:
+        if example_inputs is not None or train is not None or constant_methods or methods:
             raise OptionError(
-                "example_inputs, train and constant_methods are for modules", hint="isolated is for files"
+                "example_inputs, train, methods and constant_methods are for modules", hint="isolated is for files"
             )
         from openneutron.sandbox.compile_in_sandbox import compile_in_sandbox
         from openneutron.sandbox.supervisor import Limits
@@ -110,6 +113,7 @@ def compile(
             name=name,
             train=train,
             constant_methods=constant_methods,
+            methods=methods,
             **given,
         )
         return _with_notes(program, notes, beside)
@@ -117,9 +121,10 @@ def compile(
     refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
-    if example_inputs is not None or train is not None or constant_methods:
+    if example_inputs is not None or train is not None or constant_methods or methods:
         raise OptionError(
-            "example_inputs, train and constant_methods are for PyTorch models", hint="a LiteRT file brings its shapes"
+            "example_inputs, train, methods and constant_methods are for PyTorch models",
+            hint="a LiteRT file brings its shapes",
         )
     program = compile_litert(source, name, stage, given, calibration, cut=cut, choices=Choices(**quantizing))
     return _with_notes(program, (), beside)
@@ -205,24 +210,25 @@ def _compile_torch(
 ) -> Program:
     if "torch" not in sys.modules:  # then it cannot be a model of torch's
         raise not_a_model(source)
-    with torch_lock(), extra("a PyTorch model"):
-        from openneutron.executorch.capture.batches import check_data
-        from openneutron.executorch.capture.structure import flat
+    with torch_lock():  # while another thread exports, torch has functions of its modules replaced
+        with extra("a PyTorch model"):
+            from openneutron.executorch.capture.batches import check_data
+            from openneutron.executorch.capture.structure import flat
 
-    given = check_data(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
-    if given.structure is not None:
-        source = flat(source, given.structure)
-    stage("loading torch and executorch")
-    with torch_lock(), quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
-        from openneutron.executorch.upstream.load_exporter import load_exporter
+        given = check_data(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
+        if given.structure is not None:
+            source = flat(source, given.structure)
+        stage("loading torch and executorch")
+        with quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
+            from openneutron.executorch.upstream.load_exporter import load_exporter
 
-        load_exporter()
-        from openneutron.executorch.pipeline import compile_module
+            load_exporter()
+            from openneutron.executorch.pipeline import compile_module
 
-    with torch_lock(), without_torch_internals():
-        program = compile_module(
-            source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure,
-            **{"quality": Options.quality, **options},
-        )  # fmt: skip
+        with without_torch_internals():
+            program = compile_module(
+                source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure,
+                **{"quality": Options.quality, **options},
+            )  # fmt: skip
     report = replace(program.report, notes=(*program.report.notes, *given.notes))
     return replace(program, report=report, input_names=tuple(names) or program.input_names)

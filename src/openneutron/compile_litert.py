@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openneutron.convert import convert
 from openneutron.errors import OptionError
@@ -38,13 +38,19 @@ _JOINED = (
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(NamedTuple):
     """How a float model is quantized."""
 
     activations: str = Options.activations
     quality: str | float = Options.quality
     quality_cycles: float = Options.quality_cycles
+
+    @property
+    def goal(self) -> float:
+        """The decibels that every output shall have."""
+        from openneutron.report.accuracy import GOAL
+
+        return GOAL if isinstance(self.quality, str) else self.quality
 
 
 def compile_litert(
@@ -94,7 +100,7 @@ def _compile_float(
     data: bytes, calibration: Any, choices: Choices, settings: Options, notes: tuple[str, ...], stage: Progress
 ) -> Program:
     """Quantize, convert, and give operators 16 bits where the accuracy is below the goal."""
-    from openneutron.report.accuracy import low_outputs, warnings_of_outputs, worst_sqnr
+    from openneutron.report.accuracy import low_outputs, missed_outputs, warnings_of_outputs, worst_sqnr
     from openneutron.run.quantize import quantize_float
 
     stage("quantizing")
@@ -107,6 +113,9 @@ def _compile_float(
         made, result, found = _improve(data, samples, made, result, choices, settings, stage)
         notes = (*notes, *found)
     low = low_outputs(made.outputs, _HELPS[choices.activations])
+    if searches:
+        more = f"raise --quality-cycles above {choices.quality_cycles:g}, or {_MORE}"
+        low += missed_outputs(made.outputs, choices.goal, more)
     report = replace(
         result.report,
         notes=(*result.report.notes, f"quantized here by {made.made_by}"),
@@ -127,11 +136,10 @@ def _improve(
     stage: Progress,
 ) -> tuple[QuantizedModel, Result, tuple[str, ...]]:
     """Return the model, its conversion and notes; those given where the goal is reached, or nothing better is found."""
-    from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
+    from openneutron.report.accuracy import MANY_SAMPLES, MARGIN, lowest_sqnr
     from openneutron.run.improve_quantized import improve_quantized
 
-    goal = GOAL if isinstance(choices.quality, str) else choices.quality
-    aim = goal + (MARGIN if len(samples) < MANY_SAMPLES else 0.0)
+    aim = choices.goal + (MARGIN if len(samples) < MANY_SAMPLES else 0.0)
     if lowest_sqnr(made.outputs) >= aim:
         return made, result, ()
     stage("looking for better choices")

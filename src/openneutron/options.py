@@ -27,7 +27,7 @@ CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
 WEIGHTS = ("int8", "int4")
-OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
+OBSERVERS = ("histogram", "minmax", "moving_average", "percentile", "mse")
 # Versions of NXP's converter that the board's estimate can follow, the newest last; rules are in `board/rules.toml`.
 SDK_VERSIONS = ("2.x", "3.0", "3.1", "3.2")
 METRICS = ("sqnr", "auto", "top1", "iou", "rank", "boxes")
@@ -147,7 +147,8 @@ class Options:
         flag="--per-channel", off="--per-tensor", fronts=(TORCH,),
     )  # fmt: skip
     observer: str = _option(
-        "histogram", "What finds the ranges of activations of PyTorch models: histogram, minmax, moving_average or percentile.",
+        "histogram",
+        "What finds the ranges of activations of PyTorch models: histogram, minmax, moving_average, percentile or mse.",
         flag="--observer", fronts=(TORCH,), choices=OBSERVERS,
     )  # fmt: skip
     exclude: tuple[str, ...] = _option(
@@ -176,7 +177,7 @@ class Options:
         kind="table", flag="--quantization", fronts=(TORCH,),
     )  # fmt: skip
     equalize: bool = _option(
-        False, "Equalize the weights of neighbouring layers of PyTorch models, for one scale per tensor.",
+        False, "Equalize the channels of activations between layers of PyTorch models, for one scale per tensor.",
         flag="--equalize", fronts=(TORCH,),
     )  # fmt: skip
     smooth: bool = _option(
@@ -247,10 +248,11 @@ class Options:
     partition: int = _option(0, "The partition's number, filled in by the partitioner.", key="partition", public=False)
     source: str = _option("<model>", "The model's name in messages.", public=False)
     timeout_seconds: int = _option(600, "How long NXP's converter may take.", converters=("nxp",), public=False)
+    known_weights: Any = None  # those of another method, which this one shares (`plan/constants.py`); not for users
 
 
 SCHEMA: dict[str, Option] = {
-    one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options)
+    one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options) if one.metadata
 }
 # Changes of a PyTorch program that cost no accuracy and concern all of it: worth trying where it is late or too large.
 PROGRAM_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (

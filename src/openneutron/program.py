@@ -116,7 +116,7 @@ class Program:
         """
         target = check_target(path, f".{self.kind}", *((".bpte",) if self.kind == "pte" else ()))
         if target.suffix == ".bpte":
-            write_file(target, self.bundled(samples))
+            write_file(target, self.to_bundled_program(samples))
             return
         if samples:
             raise OptionError("samples are for a .bpte", where=os.fspath(path), hint="leave them out")
@@ -139,7 +139,7 @@ class Program:
             >>> (scores,) = program.run(image)
             >>> (scores,) = program.run({"image": image})
         """
-        return self._rebuilt(self._runner(*self._arguments(inputs, named)))
+        return self._rebuild(self._runner(*self._arguments(inputs, named)))
 
     def run_many(self, samples: Iterable[Any], *, threads: int = 0) -> list[Any]:
         """Run on many samples: the results of `run` on each, in their order.
@@ -158,7 +158,7 @@ class Program:
         from openneutron.run.samples import run_samples  # only a program that is run needs it
 
         found = run_samples(self._runner, asked, threads=threads or environment.threads())
-        return [self._rebuilt(results) for results in found]
+        return [self._rebuild(results) for results in found]
 
     def reset(self) -> None:
         """Begin a new stream: what the model keeps from run to run is as it was before the first.
@@ -169,7 +169,7 @@ class Program:
         """
         self.__dict__.pop("_runner", None)
 
-    def bundled(self, samples: Sequence[Any] = ()) -> bytes:
+    def to_bundled_program(self, samples: Sequence[Any] = ()) -> bytes:
         """Return the bytes of a `.bpte`: the program with samples, or its example inputs, and the outputs they must give."""
         found = [one if isinstance(one, (tuple, list)) else (one,) for one in samples] or [self.example_inputs]
         if not any(found):
@@ -180,7 +180,7 @@ class Program:
 
         return bundle(self.pte, found, self._runner)
 
-    def _rebuilt(self, results: tuple[Any, ...]) -> Any:
+    def _rebuild(self, results: tuple[Any, ...]) -> Any:
         return results if self.structure is None else self.structure.rebuild(results)
 
     def _arguments(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:

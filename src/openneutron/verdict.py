@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """The reason of a rejection.
 
     `code` is stable and machine-readable (the predicate's name), `where` names the node or tensor, `message` carries
@@ -55,8 +54,7 @@ def no(message: str, *, hint: str = "", code: str = "", where: str = "") -> Verd
 Check = Callable[..., Verdict]
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A registered predicate: `rule` is the sentence shown in the documentation."""
 
     code: str

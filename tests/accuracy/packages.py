@@ -20,7 +20,13 @@ FOLDER = ROOT / "build" / "accuracy-site"
 PYPI = ROOT / "requirements" / "accuracy.txt"
 NPM = ROOT / "requirements" / "accuracy_npm.txt"
 # Wheels with compiled parts differ between platforms; their networks do not, and their hashes are those of this one.
-PLATFORM = ("--platform", "manylinux_2_35_x86_64", "--platform", "manylinux_2_28_x86_64", "--python-version", "3.11")
+# Not every pip takes an older tag where a newer one is named.
+_TAGS = (35, 28, 17)
+PLATFORM = (
+    *(part for one in _TAGS for part in ("--platform", f"manylinux_2_{one}_x86_64")),
+    "--python-version",
+    "3.11",
+)
 
 
 def place(package: str, file: str) -> Path:

@@ -1,8 +1,9 @@
 """Measure the accuracy of trained networks and write docs/accuracy-table.md.
 
 Each network is a process of its own with a limit of time and of memory, so that a crash is a row and not the end. Results
-are kept in build/accuracy.jsonl: a second call goes on where the first one stopped, and tries again what failed. `--again`
-measures everything anew, `--only WORD` those whose names have the word, `--page` only writes the page.
+are kept in tests/accuracy/results.jsonl, two lines a network: a second call goes on where the first one stopped, and tries
+again what failed. `--again` measures everything anew, `--only WORD` those whose names have the word, `--page` only writes the
+page.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from openneutron.files import write_file  # noqa: E402
 from tests.accuracy.measure import VARIANTS, measure  # noqa: E402  needs the path above
 from tests.accuracy.networks import NETWORKS, Network  # noqa: E402
 from tests.accuracy.packages import fetch  # noqa: E402
 from tests.accuracy.page import page, silent_parts, summary  # noqa: E402
 
-RESULTS = ROOT / "build" / "accuracy.jsonl"
+RESULTS = Path(__file__).with_name("results.jsonl")
 PAGE = ROOT / "docs" / "accuracy-table.md"
 SECONDS = 1800  # for one network
 MEMORY = 8 << 30  # bytes of one network's process
@@ -39,7 +41,6 @@ Row = dict[str, Any]
 
 def run_all(chosen: Sequence[Network], measured: Callable[[Network], list[Row]], *, again: bool = False) -> list[Row]:
     """Measure every network that has no result yet; all rows that there are then."""
-    RESULTS.parent.mkdir(exist_ok=True)
     done = set() if again else {row["network"] for row in results() if "failed" not in row}
     for at, network in enumerate(chosen, 1):
         print(f"[{at}/{len(chosen)}] {network.name}", end="", flush=True)
@@ -47,11 +48,17 @@ def run_all(chosen: Sequence[Network], measured: Callable[[Network], list[Row]],
             print(": measured before")
             continue
         rows = measured(network)
-        with RESULTS.open("a", encoding="utf-8") as file:
-            # A run that was stopped while it wrote leaves half a line.
-            file.write("\n" + "\n".join(json.dumps(row) for row in rows) + "\n")
+        keep(rows)
         print(f": {_short(rows[-1])}", flush=True)
     return results()
+
+
+def keep(rows: Sequence[Row]) -> None:
+    """Store rows in place of older ones, in the order of the networks: lines of others do not change."""
+    order = {one.name: at for at, one in enumerate(NETWORKS)}
+    found = {(row["network"], row["variant"]): row for row in [*results(), *rows]}
+    lines = [json.dumps(row) for row in sorted(found.values(), key=lambda row: order.get(row["network"], len(order)))]
+    write_file(RESULTS, "\n".join(lines) + "\n")
 
 
 def results() -> list[Row]:

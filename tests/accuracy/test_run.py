@@ -176,6 +176,23 @@ def test_a_run_that_was_stopped_goes_on_and_tries_again_what_failed(
     assert asked == ["odd", "small", "odd"]
 
 
+def test_new_rows_replace_those_of_their_network_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "results.jsonl")
+    monkeypatch.setattr(run, "NETWORKS", (network("first"), network("second")))
+    run.keep([{**GOOD, "network": "second"}])
+    run.keep([{**GOOD, "network": "first"}])
+    kept = run.RESULTS.read_text().splitlines()
+    run.keep([{**GOOD, "network": "first", "cycles": 7}])
+    lines = run.RESULTS.read_text().splitlines()
+    assert [json.loads(line)["network"] for line in lines] == ["first", "second"] and lines[1] == kept[1]
+    assert json.loads(lines[0])["cycles"] == 7
+
+
+def test_the_page_shows_the_stored_rows() -> None:
+    shown, made = run.PAGE.read_text("utf-8"), page(run.results(), NETWORKS, {})
+    assert shown[shown.index("- Parts of outputs") :] == made[made.index("- Parts of outputs") :]
+
+
 class Hanging:
     """Stands for a process that never answers."""
 

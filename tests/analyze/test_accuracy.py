@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.analyze.accuracy import Labelled, Predictor, fit_samples, in_frames, labelled, score
+from openneutron.analyze.accuracy import Labelled, Predictor, fit_samples, in_frames, label_samples, score
 from openneutron.errors import OptionError
 from openneutron.litert.graph import DType, Quantization, Tensor
 
 
 def test_every_sample_is_asked_once_and_the_last_batch_is_filled_up() -> None:
-    data = labelled(np.eye(5, dtype=np.float32), np.arange(5))
+    data = label_samples(np.eye(5, dtype=np.float32), np.arange(5))
     seen: list[int] = []
 
     def predict(x):
@@ -24,7 +24,7 @@ def test_every_sample_is_asked_once_and_the_last_batch_is_filled_up() -> None:
 
 def test_progress_names_the_form_and_the_count() -> None:
     lines: list[str] = []
-    score(".pte", Predictor(lambda x: x), labelled(np.eye(3), np.arange(3)), progress=lines.append)
+    score(".pte", Predictor(lambda x: x), label_samples(np.eye(3), np.arange(3)), progress=lines.append)
     assert lines == [".pte: 0 of 3", ".pte: 1 of 3", ".pte: 2 of 3"]
 
 
@@ -40,7 +40,7 @@ def test_progress_names_the_form_and_the_count() -> None:
 )
 def test_data_that_does_not_fit_is_refused(x, y, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        labelled(x, y)
+        label_samples(x, y)
 
 
 def test_float_samples_are_quantized_as_the_input_is() -> None:
@@ -78,7 +78,7 @@ class Counter:
 def test_a_sequence_is_heard_from_its_beginning_and_its_last_frame_answers() -> None:
     x = np.array([[[1, 0, 0], [0, 3, 0], [0, 0, 2]], [[0, 0, 5], [1, 0, 0], [0, 1, 0]], [[1, 0, 0]] * 3])
     counter = Counter()
-    data = in_frames(labelled(x, np.array([1, 2, 0])), (3,), where="x")
+    data = in_frames(label_samples(x, np.array([1, 2, 0])), (3,), where="x")
     assert data.frames
     assert score("x", Predictor(counter.predict, counter.reset), data).correct == 3
     # What the first sequence left would decide the last.
@@ -87,16 +87,16 @@ def test_a_sequence_is_heard_from_its_beginning_and_its_last_frame_answers() -> 
 
 def test_samples_and_sequences_are_told_apart_by_their_shape() -> None:
     y = np.array([0, 1])
-    assert not in_frames(labelled(np.zeros((2, 3)), y), (3,), where="x").frames
+    assert not in_frames(label_samples(np.zeros((2, 3)), y), (3,), where="x").frames
     with pytest.raises(OptionError, match=r"a sample of x is \[4\].*takes \[3\], or a sequence"):
-        in_frames(labelled(np.zeros((2, 4)), y), (3,), where="x")
+        in_frames(label_samples(np.zeros((2, 4)), y), (3,), where="x")
     tensor = Tensor("x", (1, 3), DType.INT8, Quantization((0.5,), (1,)))
-    fitted = fit_samples(labelled(np.ones((2, 7, 3), np.float32), y), tensor, where="x")
+    fitted = fit_samples(label_samples(np.ones((2, 7, 3), np.float32), y), tensor, where="x")
     assert fitted.frames and fitted.x.dtype == np.int8 and fitted.x.shape == (2, 7, 3)
 
 
 def test_many_inputs_at_a_time_are_answered_as_one_by_one() -> None:
-    data = labelled(np.random.default_rng(0).standard_normal((301, 4)), np.arange(301) % 4)
+    data = label_samples(np.random.default_rng(0).standard_normal((301, 4)), np.arange(301) % 4)
     asked: list[int] = []
 
     def many(inputs: list[np.ndarray]) -> list[np.ndarray]:

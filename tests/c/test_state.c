@@ -87,6 +87,34 @@ static void state_is_saved_and_restored(void) {
     neutronModelUnprepare(model);
 }
 
+static void handles_may_have_one_state_in_common(void) {
+    block b;
+    counter(&b, (NeutronStateRecord){0, IMAGE, 0, 0});
+    NeutronModelHandle first = prepared(&b), second = prepared(&b);
+    uint8_t *memory = neutronMemAlloc(16, IMAGE + 16);
+    const void *bytes;
+    size_t size;
+    CHECK_EQUAL(neutronStatePlace(first, memory, IMAGE), NEUTRON_NONE);
+    CHECK_EQUAL(neutronStateReset(first), NEUTRON_NONE);
+    CHECK(memcmp(memory, b.weights, IMAGE) == 0);
+    CHECK_EQUAL(neutronRunBlocking(first, &data), NEUTRON_NONE);
+    CHECK_EQUAL(neutronStatePlace(second, memory, IMAGE), NEUTRON_NONE);
+    CHECK_EQUAL(neutronRunBlocking(second, &data), NEUTRON_NONE);
+    CHECK_EQUAL(neutronStateGet(second, &bytes, &size), NEUTRON_NONE);
+    CHECK(bytes == memory && size == IMAGE);
+    CHECK_EQUAL(neutronStateReset(second), NEUTRON_NONE);
+    CHECK_EQUAL(neutronRunBlocking(first, &data), NEUTRON_NONE);
+    const uint8_t once = output[2];
+    CHECK_EQUAL(neutronRunBlocking(second, &data), NEUTRON_NONE);
+    CHECK_EQUAL(output[2], once + 1); /* a counter: both handles count on */
+    CHECK_EQUAL(neutronStatePlace(first, memory, IMAGE + 1), NEUTRON_ERROR_STATE_SIZE);
+    CHECK_EQUAL(neutronStatePlace(first, NULL, IMAGE), NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_EQUAL(neutronStatePlace(first, memory + 1, IMAGE), NEUTRON_ERROR_ALIGNMENT);
+    neutronModelUnprepare(first);
+    neutronModelUnprepare(second);
+    neutronMemFree(memory);
+}
+
 static void state_lies_in_the_context(void) {
     block b;
     counter(&b, sevens);
@@ -145,6 +173,7 @@ static void tables_that_do_not_add_up(void) {
 int main(void) {
     state_is_kept_and_reset();
     state_is_saved_and_restored();
+    handles_may_have_one_state_in_common();
     state_lies_in_the_context();
     tables_that_do_not_add_up();
     return check_result();

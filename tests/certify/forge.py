@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from openneutron.litert.flexbuffer import encode_map, read_map
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import encode_blocks
-from openneutron.microcode.graph_op import is_graph_op
+from openneutron.microcode.graph_op import BLOCKS, is_graph_op
 
 Blocks = tuple[bytearray, bytearray, bytearray]  # microcode, weights, kernels
 _HEAD, _OPERAND = 24, 40  # bytes in front of a call's operands, and of each
@@ -32,6 +33,9 @@ def forge_blocks(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
     seal(blocks)  # type: ignore[arg-type]
     for tensor, block in zip(tensors, blocks, strict=True):
         tensor.data, tensor.shape = np.frombuffer(bytes(block), np.uint8), (len(block),)
+    sizes = {f"{name}_bytes": len(block) for name, block in zip(BLOCKS, blocks, strict=True)}
+    stated = {name: one for name, one in read_map(op.custom_options).items() if isinstance(one, int | str)}
+    op.custom_options = encode_map({**stated, **sizes})
     return write_model(model)
 
 

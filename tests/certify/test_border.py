@@ -50,6 +50,7 @@ LIES: dict[str, tuple[Callable[[Model], Model], str]] = {
     "scale": (of_tensor(0, scale=(0.25,)), "input 0 .* is not of the source's"),
     "variable": (of_tensor(1, variable=True), "output 0 .* is not of the source's"),
     "name": (of_tensor(0, name="z"), "input 0 is named 'z'"),
+    "quantized dimension": (of_tensor(1, axis=1), "tensor 'y' has another quantized dimension"),
     "open size": (of_tensor(0, open_shape=(-1, 4)), "has sizes open"),
     "a tensor more": (
         lambda one: replace(one, graphs=[replace(one.graphs[0], tensors=[*one.graphs[0].tensors, tensor((1,), name="t")])]),
@@ -68,6 +69,12 @@ def test_a_model_is_itself() -> None:
 
 def test_an_open_size_of_the_source_may_be_fixed() -> None:
     check_same_model(model(), of_tensor(0, open_shape=(-1, 4))(model()))
+
+
+def test_a_quantized_dimension_of_the_source_may_stay() -> None:
+    source = of_tensor(1, axis=1)(model())
+    for compiled in (source, model()):
+        check_same_model(compiled, source)
 
 
 @pytest.mark.parametrize("lie", LIES)

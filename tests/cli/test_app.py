@@ -33,5 +33,8 @@ def test_the_ten_commands_around_a_model_are_there() -> None:
 def test_the_list_of_commands_loads_none_of_them(command) -> None:
     outcome = command("--help")
     assert outcome.code == 0 and all(f"\n  {name.split()[0]} " in outcome.out for name in COMMANDS)
+    assert [one.name for one in build("targets", alone=True).registered_commands] == ["targets"]
+    assert not build("board", alone=True).registered_commands and build("board", alone=True).registered_groups
+    assert len(build("no such command", alone=True).registered_commands) == len(build("").registered_commands)
     made = build("targets").registered_commands
     assert [one.name for one in made if one.callback is COMMANDS[one.name]] == ["targets"]

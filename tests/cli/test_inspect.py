@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.litert import read_model, write_model
+from openneutron.litert.flexbuffer import encode_map, read_map
 from tests import tiny
 from tests.cli.conftest import Command
 from tests.compat import nxp_file
@@ -26,6 +27,22 @@ def test_a_converted_model_shows_its_graph(command: Command, folder: Path) -> No
         "conv2d x1",
     ):
         assert wanted in text
+
+
+def test_attributes_are_shown_and_compared_with_the_microcode(command: Command, folder: Path) -> None:
+    assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
+    honest = command("inspect", "out.tflite")
+    assert "attributes: calls 4, converter OpenNeutron 0.1.0" in honest.out.replace("\n", " ")
+    assert "the microcode has" not in honest.out
+    model = read_model((folder / "out.tflite").read_bytes())
+    (op,) = model.main.operators
+    op.custom_options = encode_map(read_map(op.custom_options) | {"target": "imx95", "note": "x"})
+    (folder / "forged.tflite").write_bytes(write_model(model))
+    notes = json.loads(command("inspect", "forged.tflite", "--json").out)["notes"]
+    assert [note.partition(": ")[2] for note in notes] == [
+        "attribute note is x, the microcode has no such figure",
+        "attribute target is imx95, the microcode has imxrt700",
+    ]
 
 
 def test_json_has_the_same_figures_as_the_report(command: Command, folder: Path) -> None:

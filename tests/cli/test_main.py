@@ -68,7 +68,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: object, **__: object) -> int:
         raise error
 
-    monkeypatch.setattr(application, "build", lambda only=None: fail)
+    monkeypatch.setattr(application, "build", lambda only, *, alone: fail)
 
 
 def test_a_bug_asks_to_be_reported(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

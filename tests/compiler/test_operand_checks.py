@@ -46,11 +46,11 @@ def test_inputs_and_outputs_are_counted() -> None:
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan"), 1e-40])
 def test_odd_scales_are_refused(scale: float) -> None:
     op = _add()
-    odd = replace(op.outputs[0], quantization=Quantization((scale,), (0,)))
+    odd = op.outputs[0]._replace(quantization=Quantization((scale,), (0,)))
     assert _code(replace(op, outputs=(odd,))) == "odd_scale"
 
 
 def test_tensors_larger_than_the_memory_are_refused() -> None:
     op = _add()
-    huge = replace(op.outputs[0], shape=(1, 1 << 12, 1 << 12, 2))
+    huge = op.outputs[0]._replace(shape=(1, 1 << 12, 1 << 12, 2))
     assert _code(replace(op, outputs=(huge,))) == "too_large"

@@ -43,7 +43,7 @@ let tries = 0;
 const timer = setInterval(() => {
   box.focus(); box.value = word;
   for (const kind of ["keyup", "input"]) box.dispatchEvent(new Event(kind, {bubbles: true}));
-  if (links().length || ++tries > 100) { clearInterval(timer); done(links()); }
+  if (links().length || ++tries > 1000) { clearInterval(timer); done(links()); }
 }, 200)"""
 
 

@@ -73,7 +73,7 @@ def test_eight_threads_give_the_bytes_of_one() -> None:
 
 def test_files_do_not_wait_for_the_lock() -> None:
     with torch_lock(), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(KINDS["LiteRT"]).result(timeout=60)
+        assert pool.submit(KINDS["LiteRT"]).result(timeout=600)
 
 
 def test_a_forked_process_has_a_lock_of_its_own() -> None:

@@ -44,16 +44,33 @@ def opened(netron: Path, file: Path) -> Any:
 
 
 def test_a_neutron_graph_has_its_name_tensors_and_blocks(netron: Path, tmp_path: Path) -> None:
-    (tmp_path / "out.tflite").write_bytes(on.compile(tiny.convnet()).tflite)
+    program = on.compile(tiny.convnet())
+    totals = program.report.totals
+    (tmp_path / "out.tflite").write_bytes(program.tflite)
     found = opened(netron, tmp_path / "out.tflite")
     assert found["format"] == "TensorFlow Lite v3"
     (graph,) = found["graphs"]
     (node,) = graph["nodes"]
-    assert node["type"] == "NeutronGraph" and "custom" not in node["attributes"]
+    assert node["type"] == "NeutronGraph"
+    assert node["attributes"] == {
+        "calls": str(sum(kernel.calls for kernel in program.report.kernels)),
+        "converter": f"OpenNeutron {on.__version__}",
+        "format_version": "1",
+        "kernels_bytes": "4",
+        "microcode_bytes": str(totals.microcode_bytes),
+        "prefetch_bytes": "0",
+        "scratch_bytes": str(totals.scratch_bytes),
+        "state_bytes": "0",
+        "target": "imxrt700",
+        "weights_bytes": str(totals.weight_bytes),
+    }
     by_name = {name.split("\n")[0]: (kind, constant) for _, name, kind, constant in node["inputs"]}
     assert list(by_name) == ["image", "neutron_0_microcode", "neutron_0_weights", "neutron_0_kernels"]
     assert [constant for _, constant in by_name.values()] == [False, True, True, True]
-    assert by_name["image"][0] == "int8[1,8,8,3]" and by_name["neutron_0_microcode"][0].startswith("uint8[")
+    assert (
+        by_name["image"][0] == "int8[1,8,8,3]"
+        and by_name["neutron_0_microcode"][0] == f"uint8[{totals.microcode_bytes}]"
+    )
     assert [one[1].split("\n")[0] for one in node["outputs"]] == ["scores", "neutron_0_scratch"]
     assert [one[1].split("\n")[0] for one in graph["outputs"]] == ["scores"]
 

@@ -13,13 +13,21 @@ from openneutron.errors import BoardError
 from openneutron.modelrunner.transport import SocketTransport, drain
 from tests.firmware.image import CPU
 
-_START_SECONDS = 20
+_START_SECONDS = 300
+_PORTS = 5  # tried one after the other: another program may take one that was free a moment ago
 
 
 class Board:
     """QEMU with a runner; `url` is its serial port."""
 
     def __init__(self, image: Path) -> None:
+        for _ in range(_PORTS):
+            if self._starts(image):
+                return
+        raise AssertionError("QEMU does not listen")
+
+    def _starts(self, image: Path) -> bool:
+        """Start QEMU and wait for the runner's first line; False where QEMU ended, as it does when its port is taken."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -32,7 +40,10 @@ class Board:
         )  # fmt: skip
         end = time.monotonic() + _START_SECONDS
         while (line := self._connected()) is None:
-            assert time.monotonic() < end and self.process.poll() is None, "QEMU does not listen"
+            if self.process.poll() is not None:
+                self.close()
+                return False
+            assert time.monotonic() < end, "QEMU does not listen"
             time.sleep(0.02)
         found = b""
         while b"odelrunner" not in found:
@@ -40,6 +51,7 @@ class Board:
             found += line.read(256, 1.0)
         drain(line, silence=0.05, most_seconds=1.0)
         line.close()
+        return True
 
     def _connected(self) -> SocketTransport | None:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.cli.extract_payload import payload_of_file
+from openneutron.cli.inputs.payloads import payload_of_file
 from openneutron.executorch.deliver.embed import embed, input_rows
 from openneutron.machine.simulator import DTYPES, Simulator
 from openneutron.microcode.instructions import TensorRow

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import openneutron
-from openneutron.cli.extract_payload import payload_of_file
+from openneutron.cli.inputs.payloads import payload_of_file
 from openneutron.cli.main import run
 from openneutron.errors import BoardError, OpenNeutronError
 from openneutron.microcode.payload import parse_payload
@@ -28,6 +28,9 @@ from tests.modelrunner.fakes import noisy
 # A busy machine lets QEMU wait for tenths of a second.
 PATIENCE = executorch_uart.Patience(silence=0.1, gap=0.3, quiet=1.0, answer=2.0, load=3.0, run=3.0, probe=0.5)
 CONSOLE_PATIENCE = tflm_uart.Patience(1.0, 2.0, 0.0, 2.0, 5.0, 3.0, 3.0, 3.0, 0.1)
+# Where every byte arrives, what is waited for comes, however long QEMU takes.
+LONG = executorch_uart.Patience(silence=0.1, gap=30.0, quiet=30.0, answer=60.0, load=60.0, run=60.0, probe=30.0)
+CONSOLE_LONG = tflm_uart.Patience(30.0, 60.0, 0.0, 60.0, 60.0, 60.0, 60.0, 60.0, 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +107,7 @@ def test_a_damaged_upload_to_the_console_is_noticed(
     assert any(words in str(raised.value) for words in ("bytes were lost", "the board reports: Failed to load")), str(
         raised.value
     )
-    with ConsoleRunner(NoisyTransport(console.url), CONSOLE_PATIENCE) as board:
+    with ConsoleRunner(NoisyTransport(console.url), CONSOLE_LONG) as board:
         board.load_model(payload)
         ran = board.run([model.inputs[0].tobytes()])
         assert [one.data for one in ran.outputs] == model.on_host()[0]
@@ -117,7 +120,7 @@ def test_a_model_that_is_too_large_is_refused(images: Path) -> None:
     board = Board(images / "frames.elf")
     try:
         with (
-            FramedRunner(NoisyTransport(board.url), PATIENCE) as runner,
+            FramedRunner(NoisyTransport(board.url), LONG) as runner,
             pytest.raises(OpenNeutronError, match="larger than the board's pool"),
         ):
             runner.load_model(large)
@@ -126,7 +129,7 @@ def test_a_model_that_is_too_large_is_refused(images: Path) -> None:
 
 
 def test_the_console_refuses_a_model_that_is_too_large(console: Board) -> None:
-    with ConsoleRunner(NoisyTransport(console.url), CONSOLE_PATIENCE) as board:
+    with ConsoleRunner(NoisyTransport(console.url), CONSOLE_LONG) as board:
         with pytest.raises(BoardError, match="the model is larger than the board's memory for it"):
             board.load_model(bytes(400_000))
         assert not board._transport.read(1, 0.0)
@@ -134,7 +137,7 @@ def test_the_console_refuses_a_model_that_is_too_large(console: Board) -> None:
 
 def test_damaged_and_foreign_models_are_refused_with_the_drivers_reason(frames: Board, payload: bytes) -> None:
     at = payload.index(parse_payload(payload, where="payload").weights[:16])
-    with FramedRunner(NoisyTransport(frames.url), PATIENCE) as board:
+    with FramedRunner(NoisyTransport(frames.url), LONG) as board:
         with pytest.raises(BoardError, match="load_model: CHECKSUM"):
             board.load_model(payload[:at] + bytes([payload[at] ^ 1]) + payload[at + 1 :])
         with pytest.raises(BoardError, match="does not take this file as a program"):

@@ -85,7 +85,9 @@ std::vector<NeutronTensorInfo> tensors_of(const Payload &payload) {
 
 void run(openneutron::Model &model, const uint8_t *data, size_t size, bool in_order) {
     Payload payload;
-    if (openneutron::parse_payload(data, size, payload) != executorch::runtime::Error::Ok) {
+    openneutron::Apart apart;
+    if (openneutron::find_apart(data, size, apart) != executorch::runtime::Error::Ok ||
+        openneutron::parse_payload(data, apart, payload) != executorch::runtime::Error::Ok) {
         std::abort();
     }
     const std::vector<NeutronTensorInfo> tensors = tensors_of(payload);
@@ -129,7 +131,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     uint8_t *data = static_cast<uint8_t *>(fuzz_exactly(input, size));
     fuzz::seal(data, size);
     FreeableBuffer processed(data, size, nullptr);
-    executorch::runtime::Result<openneutron::Model *> model = openneutron::Model::load(processed);
+    executorch::runtime::Result<openneutron::Model *> model =
+        openneutron::Model::load(processed, nullptr);
     if (model.ok()) {
         run(*model.get(), data, size, size % 32 < 16);
         delete model.get();

@@ -25,7 +25,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     uint8_t *data = static_cast<uint8_t *>(fuzz_exactly(input, size));
     fuzz::seal(data, size);
     openneutron::Payload payload;
-    if (openneutron::parse_payload(data, size, payload) == executorch::runtime::Error::Ok) {
+    openneutron::Apart apart;
+    bool good = openneutron::find_apart(data, size, apart) == executorch::runtime::Error::Ok;
+    if (good && apart.key[0] != '\0') { /* any bytes will do for weights that are elsewhere */
+        apart.data = data;
+        good = apart.size <= size;
+    }
+    if (good &&
+        openneutron::parse_payload(data, apart, payload) == executorch::runtime::Error::Ok) {
         require_inside(payload.microcode, data, size);
         require_inside(payload.weights, data, size);
         require_inside(payload.kernels, data, size);

@@ -188,7 +188,7 @@ def _with_state(blocks: Compiled) -> Compiled:
     program = decode(blocks.microcode, blocks.weights, blocks.kernels)
     assert program.sections[0].storage is not Storage.RAW
     microcode, weights = encode_blocks(replace(program, states=(StateRow(0, 2 * ALIGNMENT, 0, 0),)))
-    return replace(blocks, microcode=microcode, weights=weights)
+    return blocks._replace(microcode=microcode, weights=weights)
 
 
 def write_seeds(folder: Path) -> tuple[set[str], set[Storage]]:

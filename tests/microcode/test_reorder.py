@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import openneutron
-from openneutron.cli.extract_payload import payload_of_file
+from openneutron.cli.inputs.payloads import payload_of_file
 from openneutron.compiler import kernels
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode

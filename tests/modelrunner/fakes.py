@@ -7,7 +7,6 @@ import json
 import re
 import struct
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -16,14 +15,46 @@ import numpy as np
 import pytest
 
 from openneutron.errors import BoardError
-from openneutron.modelrunner import connect, executorch_uart, tflm_uart
+from openneutron.modelrunner import connect, executorch_uart, tflm_uart, transport
 from openneutron.modelrunner.executorch_uart import FramedRunner
 from openneutron.modelrunner.framing import Command, FrameReader, encode
 from openneutron.modelrunner.tflm_uart import ConsoleRunner
 
-# Waits of a board that answers at once: long enough for a busy machine to schedule a thread, no longer.
+# Waits of a board that answers at once.
 QUICK = executorch_uart.Patience(silence=0.01, gap=0.02, quiet=0.5, answer=0.2, load=0.2, run=0.2, probe=0.1)
 QUICK_CONSOLE = tflm_uart.Patience(0.2, 0.2, 0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.01)
+
+
+_READ_SECONDS = 1e-4  # of a read that finds bytes: who reads for ever runs out of time
+
+
+class Clock:
+    """Time that passes only while somebody reads or sleeps, so that a busy machine is not a slow board."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Let clients measure their waits by `CLOCK`, as a `Line` does."""
+    use_clock(monkeypatch)
+    return CLOCK
+
+
+def use_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients measure their waits by `CLOCK`, as a `Line` does."""
+    for module in (connect, executorch_uart, tflm_uart, transport):
+        monkeypatch.setattr(module, "time", CLOCK)
 
 
 class Line:
@@ -41,8 +72,7 @@ class Line:
         self.closed = False
 
     def read(self, most: int, seconds: float) -> bytes:
-        if not self.pending:
-            time.sleep(min(max(seconds, 0), 0.005))
+        CLOCK.sleep(max(seconds, _READ_SECONDS) if not self.pending else _READ_SECONDS)
         data = bytes(self.pending[:most])
         del self.pending[:most]
         return data
@@ -365,6 +395,7 @@ def noisy(seed: int, rate: float) -> Callable[[bytes], bytes]:
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, board: object) -> Line:
     """Make every serial port a line to this board, whose clients do not wait long."""
+    use_clock(monkeypatch)
     line = Line(board)
     monkeypatch.setattr(connect, "open_transport", lambda port, baud: line.opened())
     monkeypatch.setattr(connect, "_SILENCE", 0.01)

@@ -5,7 +5,9 @@ import pytest
 from openneutron.errors import BoardError, OptionError
 from openneutron.modelrunner import connect as module
 from openneutron.modelrunner.connect import connect, detect
-from tests.modelrunner.fakes import ConsoleBoard, FramedBoard, Line
+from tests.modelrunner.fakes import ConsoleBoard, FramedBoard, Line, clock  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 @pytest.mark.parametrize(("board", "protocol"), [(FramedBoard(), "executorch"), (ConsoleBoard(), "tflm")])

@@ -9,7 +9,9 @@ from openneutron.errors import BoardError, OptionError
 from openneutron.modelrunner.answers import BoardTensor
 from openneutron.modelrunner.executorch_uart import FramedRunner
 from openneutron.modelrunner.framing import Command, encode
-from tests.modelrunner.fakes import QUICK, FramedBoard, Line, noisy
+from tests.modelrunner.fakes import QUICK, FramedBoard, Line, clock, noisy  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 DATA = bytes(range(8))
 PLUS_ONE = bytes(range(1, 9))

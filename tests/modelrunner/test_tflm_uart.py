@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
 
 from openneutron.errors import BoardError, OptionError
 from openneutron.modelrunner.tflm_uart import FLASH_BLOCK, ConsoleRunner
-from tests.modelrunner.fakes import QUICK_CONSOLE, ConsoleBoard, Line
+from tests.modelrunner.fakes import QUICK_CONSOLE, Clock, ConsoleBoard, Line, clock  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 DATA = bytes(range(8))
 PLUS_ONE = bytes(range(1, 9))
@@ -137,13 +138,13 @@ class Breaks(ConsoleBoard):
         (b'Results:{"outputs": [{"datatype":"INT8","shape":[9],"data":"AAAA"}]}\r\n=> ', "3 bytes, which is not"),
     ],
 )  # fmt: skip
-def test_a_run_that_goes_wrong_is_a_sentence(text: bytes, message: str) -> None:
+def test_a_run_that_goes_wrong_is_a_sentence(clock: Clock, text: bytes, message: str) -> None:  # noqa: F811
     with runner(Breaks("run", text)) as board:
         board.load_model(b"a model")
-        began = time.monotonic()
+        began = clock.now
         with pytest.raises(BoardError) as error:
             board.run([DATA])
-    assert message in str(error.value) and time.monotonic() - began < 5
+    assert message in str(error.value) and clock.now - began < 5
 
 
 def test_a_model_of_which_bytes_are_missing_on_the_board_is_refused() -> None:

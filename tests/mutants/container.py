@@ -20,6 +20,7 @@ from openneutron.certify.read.pte import delegates
 from openneutron.certify.refused import Refused
 from openneutron.convert import convert
 from openneutron.litert import DType, GraphBuilder
+from openneutron.litert.flexbuffer import encode_map, read_map
 from openneutron.litert.graph import Metadata, Signature
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -249,7 +250,7 @@ def _metadata(model: Any, rng: Rng) -> str:
 
 
 def _options(model: Any, rng: Rng) -> str:
-    op, kind = _pick(rng, _pick(rng, model.subgraphs).operators), int(rng.integers(6))
+    op, kind = _pick(rng, _pick(rng, model.subgraphs).operators), int(rng.integers(7))
     if kind == 0 and op.builtinOptions is not None and (fields := sorted(vars(op.builtinOptions))):
         name = _pick(rng, fields)
         value = getattr(op.builtinOptions, name)
@@ -269,8 +270,18 @@ def _options(model: Any, rng: Rng) -> str:
     if kind == 4:
         op.builtinOptionsType, op.builtinOptions = schema.BuiltinOptions.SoftmaxOptions, schema.SoftmaxOptionsT()
         return "options of another operator"
-    op.intermediates = np.array([0], np.int32)
-    return "an intermediate"
+    if kind == 5:
+        op.intermediates = np.array([0], np.int32)
+        return "an intermediate"
+    attributes = read_map(bytes(bytearray(op.customOptions))) if op.customOptions is not None else {}
+    plain = {name: value for name, value in attributes.items() if isinstance(value, int | str)}
+    if not plain:
+        return ""
+    name = _pick(rng, sorted(plain))
+    value = plain[name]
+    forged = encode_map({**plain, name: value + 1 if isinstance(value, int) else f"{value}x"})
+    op.customOptions = np.frombuffer(forged, np.uint8)
+    return f"attribute {name}"
 
 
 def _order(model: Any, rng: Rng) -> str:

@@ -166,12 +166,12 @@ def _state(rng: Random, program: m.Program) -> tuple[m.Program, str]:
     if kind == "rows":
         other = _pick(rng, [one for one in range(len(rows)) if one != at])
         a, b = rows[at], rows[other]
-        rows[at] = dataclasses.replace(a, source=b.source, fill=b.fill)
-        rows[other] = dataclasses.replace(b, source=a.source, fill=a.fill)
+        rows[at] = a._replace(source=b.source, fill=b.fill)
+        rows[other] = b._replace(source=a.source, fill=a.fill)
         return dataclasses.replace(program, states=tuple(rows)), "first contents of two states swapped"
     if kind == "first contents":
         name, step = ("fill", 1) if rows[at].source == 0xFFFFFFFF else ("source", 16)
-        rows[at] = dataclasses.replace(rows[at], **{name: getattr(rows[at], name) + step})
+        rows[at] = rows[at]._replace(**{name: getattr(rows[at], name) + step})
         return dataclasses.replace(program, states=tuple(rows)), f"state.{name}"
     items, moved = list(program.instructions), [row.offset for row in rows] + [16, 32, 64]
     places = [

@@ -219,11 +219,14 @@ def test_a_hang_is_stopped_with_all_its_processes(sdk: pytest.MonkeyPatch, tmp_p
     child = tmp_path / "child"
     sdk.setenv("FAKE_SDK_MODE", "hang")
     sdk.setenv("FAKE_SDK_CHILD", str(child))
-    with pytest.raises(SdkError, match="did not finish within 4 seconds and was stopped") as caught:
-        convert_with_sdk(two_outputs(), replace(NXP, timeout_seconds=4))
+    for seconds in (4, 30, 200):  # a busy machine may need more to begin
+        with pytest.raises(SdkError, match=f"did not finish within {seconds} seconds and was stopped") as caught:
+            convert_with_sdk(two_outputs(), replace(NXP, timeout_seconds=seconds))
+        if child.exists() and child.read_text():
+            break
     assert "target imxrt700" in caught.value.log
     pid = int(child.read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while _is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _is_running(pid)

@@ -10,7 +10,8 @@ import pytest
 
 import openneutron
 from openneutron.errors import OptionError
-from openneutron.onnx.cut_head import cut_head, has_suppression
+from openneutron.onnx.cut_head import cut_head, has_suppression, hints
+from openneutron.onnx.importer import load
 
 onnx = pytest.importorskip("onnx")
 helper, FLOAT, INT64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
@@ -63,6 +64,7 @@ def test_suppression_is_cut_in_any_case_and_said() -> None:
     assert has_suppression(model) and not has_suppression(_model("TopK"))
     calibration = [(np.random.default_rng(1).normal(size=(1, 3, 8, 8)).astype(np.float32),)]
     program = openneutron.compile(model.SerializeToString(), calibration=calibration, target="imx95")
+    assert not any("training mode" in note for note in program.report.notes)
     assert any("the head is cut where top-k and non-maximum suppression begin" in one for one in program.report.notes)
     shapes = [tuple(one.shape) for one in program.run(calibration[0][0])]
     assert shapes == [(1, 64, 4), (1, 2, 64)]
@@ -75,6 +77,14 @@ def test_top_k_is_cut_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     words = ["compile", str(tmp_path / "yolo.onnx"), "--target", "imx95", "-o", str(tmp_path / "yolo.pte")]
     assert run([*words, "--cut-head"]) == 0
     assert "the head is cut" in capsys.readouterr().out
+
+
+def test_top_k_that_is_not_cut_is_pointed_at() -> None:
+    assert hints(_model("")) == () and load(_model("").SerializeToString()).notes == ()
+    (note,) = load(_model("TopK").SerializeToString()).notes
+    assert "top-k (output `best`) sorts on the CPU" in note and "--cut-head" in note
+    (said,) = load(_model("TopK").SerializeToString(), cut=True).notes
+    assert said.startswith("the head is cut")
 
 
 def test_a_model_without_a_head_is_refused() -> None:

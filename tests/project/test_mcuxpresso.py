@@ -51,7 +51,7 @@ def build(files: dict[str, bytes], folder: Path, which: str, board: str) -> Path
 @pytest.mark.full
 def test_the_open_runtime_passes(tools: None, small: OpenModel, source: Pair, tmp_path: Path) -> None:
     program = build(files_of(small, source, "frdmmcxn947"), tmp_path, "cpu", "frdmmcxn947")
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=600)
     assert "2 of 2 samples equal the expected outputs\nself-test: pass\n" in done.stdout.replace("\r", "")
 
 
@@ -84,7 +84,7 @@ def test_the_build_with_nxps_library_runs_the_samples(
 ) -> None:
     program = build(files_of(small, source, board), tmp_path, "npu", board)
     npu = source.npu()
-    done = subprocess.run([program], env=answers(tmp_path, npu, npu.exact), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], env=answers(tmp_path, npu, npu.exact), capture_output=True, text=True, timeout=600)
     assert "2 of 2 samples as expected\nself-test: pass\n" in done.stdout.replace("\r", "")
 
 

@@ -79,7 +79,7 @@ def built(folder: Path, source: Path, npu: NpuModel) -> Path:
 
 
 def test_executorch_runs_the_samples(tmp_path: Path, source: Path, npu: NpuModel) -> None:
-    done = subprocess.run([built(tmp_path, source, npu)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([built(tmp_path, source, npu)], capture_output=True, text=True, timeout=600)
     text = done.stdout.replace("\r", "")
     assert text.startswith("ExecuTorch with NXP's Neutron library: model.pte\n")
     assert "sample 1: output 0 equals LiteRT's exact values\n2 of 2 samples as expected\nself-test: pass\n" in text

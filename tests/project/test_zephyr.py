@@ -63,7 +63,7 @@ def test_the_build_with_nxps_library_compares_both_roundings(made: Path, source:
         (other, 0, "sample 1: output 0 differs from byte 0 on:"),
     ):
         done = subprocess.run(
-            [program], env=answers(tmp_path, npu, outputs), capture_output=True, text=True, timeout=60
+            [program], env=answers(tmp_path, npu, outputs), capture_output=True, text=True, timeout=600
         )
         assert done.returncode == status and words in done.stdout, done.stdout
     assert "0 of 2 samples as expected\nself-test: fail\n" in done.stdout
@@ -73,10 +73,10 @@ def test_what_nxps_build_cannot_do_is_said(made: Path, source: Pair, tmp_path: P
     program = build(made, "npu", "-DEXTRA_CONF_FILE=npu.conf")
     environment = answers(tmp_path, source.npu(), source.npu().exact)
     (tmp_path / "outputs.bin").write_bytes(b"")
-    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=600)
     assert done.stdout.endswith("Invoke failed\nself-test: fail\n")
     (tmp_path / "sizes.txt").write_text("1 7 1 5")
-    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=600)
     assert done.stdout.endswith("an input has another size\nself-test: fail\n")
 
 
@@ -109,5 +109,5 @@ def test_the_readme_builds_flashes_and_listens(small: OpenModel) -> None:
 
 
 def test_a_board_without_a_name_in_zephyr_is_refused(content: Content) -> None:
-    with pytest.raises(OptionError, match=r"mps2-an505: no name of it in Zephyr.*cmake"):
+    with pytest.raises(OptionError, match=r"mps2-an505: no name of it in Zephyr.*use --for cmake$"):
         zephyr_files(content)

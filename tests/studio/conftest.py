@@ -20,7 +20,7 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def ask(address: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
     request = urllib.request.Request(address, body, {name.replace("_", "-"): text for name, text in headers.items()})
     try:
-        with OPENER.open(request, timeout=60) as answer:
+        with OPENER.open(request, timeout=600) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()

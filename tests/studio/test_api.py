@@ -13,6 +13,7 @@ import pytest
 
 import openneutron as on
 from openneutron.analyze.fits import Limits, fits
+from openneutron.cli.shared.fitting import CLOSEST
 from openneutron.errors import OptionError
 from openneutron.machine import targets
 from openneutron.project import make
@@ -47,6 +48,15 @@ def test_what_helps_is_tried_under_the_pages_limits(studio: Studio, model: str) 
     limits = {"sram": 1024, "flash": 0, "milliseconds": 0}
     rows = call(studio, "help", model=model, chip="mcxn94x", limits=limits)["result"]["rows"]
     assert all(not row["fits"] and row["sram_limit"] == 1024 for row in rows)
+    # Where nothing helps, what comes closest and how many were tried.
+    helpless = [row for row in rows if all(change["short"] for change in row["changes"])]
+    assert helpless and all(len(row["changes"]) <= CLOSEST < row["tried"] for row in helpless)
+
+
+def test_a_file_that_is_no_model_is_refused_by_its_name_alone(studio: Studio) -> None:
+    _, data = ask(f"{studio.address}upload?name=notes.tflite", b"nothing")
+    error = call(studio, "fits", model=json.loads(data)["result"]["id"])["error"]
+    assert error["text"] == "notes.tflite, byte 0: the file has 7 bytes, too few for a model"
 
 
 def test_a_compile_is_the_command_lines(studio: Studio, variant: dict) -> None:
@@ -60,7 +70,8 @@ def test_a_compile_is_the_command_lines(studio: Studio, variant: dict) -> None:
 
 def test_a_project_is_that_of_the_command(studio: Studio, model: str, tmp_path: Path) -> None:
     known = call(studio, "boards")["result"]
-    assert "cmake" in known["platforms"] and "mps2-an505" in [one["name"] for one in known["boards"]]
+    takes = {one["name"]: one["platforms"] for one in known["boards"]}
+    assert takes["mps2-an505"] == ["cmake"] and takes["frdmmcxn947"] == known["platforms"]
     mine = call(studio, "compile", model=model, options={"target": "cortex_m33"})["result"]["id"]
     made = call(studio, "project", variant=mine, platform="cmake", board="mps2-an505")["result"]
     assert 0 < made["flash"] < made["flash_there"] and 0 < made["ram"] < made["ram_there"]

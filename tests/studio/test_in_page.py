@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import openneutron as on
+from openneutron.project import make
 from openneutron.studio.in_page import InPage
 from tests import tiny
 
@@ -59,3 +63,53 @@ def test_what_a_page_cannot_do_names_the_command_that_can(tmp_path: Path, monkey
     monkeypatch.setitem(__import__("openneutron.studio.work", fromlist=["WORK"]).WORK, "fits", missing)
     error = call(page, "fits", model=uploaded(page, tmp_path))
     assert not error["bug"] and "No module named 'torch'" in error["message"] and "openneutron studio" in error["hint"]
+
+
+# What a page's Python does not have; the calls below may import none of it.
+ONLY_THE_CORE = """
+import importlib.abc, json, pathlib, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("ai_edge_litert", "executorch", "rich", "serial", "torch", "torchao", "typer"):
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return None
+
+sys.meta_path.insert(0, Absent())
+from openneutron.studio.in_page import InPage
+
+folder = pathlib.Path(sys.argv[1])
+page = InPage(str(folder / "session"))
+
+def call(method, **parameters):
+    answer = json.loads(page.call(method, json.dumps(parameters), lambda text: None))
+    assert "result" in answer, answer
+    return answer["result"]
+
+model = json.loads(page.upload("convnet.tflite", str(folder / "dropped"), ""))["result"]["id"]
+call("fits", model=model)
+variant = call("compile", model=model, options={"target": "cortex_m33"})["id"]
+call("changes", variant=variant)
+call("run", variant=variant)
+assert {one["name"] for one in call("boards")["boards"]} > {"mps2-an505", "frdmmcxn947"}
+sizes = call("project", variant=variant, platform="cmake", board="mps2-an505")
+name, = (one["name"] for one in call("files", variant=variant) if one["name"].endswith(".zip"))
+(folder / "project.zip").write_bytes(page.download(variant, name))
+print(json.dumps(sizes))
+"""
+
+
+def test_a_page_makes_the_project_of_the_command_with_nothing_but_the_core(tmp_path: Path) -> None:
+    (tmp_path / "dropped").write_bytes(tiny.convnet())
+    done = subprocess.run(
+        [sys.executable, "-c", ONLY_THE_CORE, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    sizes = json.loads(done.stdout)
+    program = on.compile(tiny.convnet(), target="cortex_m33", name="convnet.tflite")
+    command = "openneutron project convnet.tflite --for cmake --board mps2-an505"
+    wanted = make(program, platform="cmake", board="mps2-an505", command=command)
+    assert (sizes["flash"], sizes["ram"]) == (wanted.sizes.flash_bytes, wanted.sizes.ram_bytes)
+    with zipfile.ZipFile(tmp_path / "project.zip") as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    assert found == {str(path): data for path, data in wanted.files.items()}

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -25,7 +25,11 @@ import pytest
 
 import openneutron as on
 from benchmarks.board_networks import BOARD_NETWORKS
+from openneutron.cli.inputs.loading import compile_source
+from openneutron.cli.shared.reporting import litert_models
+from openneutron.cli.zoo import describe_models
 from openneutron.machine import targets
+from openneutron.project.runtime_sources import runtime_files
 from openneutron.run.given import random_inputs
 from openneutron.run.runner import LiteRtRunner
 from tests import tiny
@@ -34,7 +38,7 @@ from tests.studio.axe import faults
 from tests.studio.test_page import DROP
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ["cifarnet", "resnet8"]  # the zoo's LiteRT files that come along here
+SMALLEST = "cifarnet"  # of the zoo's LiteRT files that come along
 COMPARE = Path(__file__).with_name("playground.mjs")
 
 
@@ -50,15 +54,14 @@ def script() -> ModuleType:
     return made
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built folder, with models that come along."""
+def built(folder: Path, samples: Sequence[str]) -> Path:
+    """The built folder, with models of the zoo that come along; the test skips where it cannot be built."""
     made = script()
-    folder = tmp_path_factory.mktemp("playground") / "site"
-    if shutil.which("emcc") is None:
-        pytest.skip("needs emcc")
+    for tool in ("emcc", "node"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
     try:
-        made.build(folder, os.environ.get("NUMPY_WASM", ""), SAMPLES)
+        made.build(folder, os.environ.get("NUMPY_WASM", ""), samples)
     except made.archives.ArchiveError as error:
         pytest.skip(str(error))
     except made.PlaygroundError as error:
@@ -66,6 +69,39 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
             raise
         pytest.skip(str(error))
     return folder
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("playground") / "site", script().SAMPLES)
+
+
+def zoo_file(name: str) -> bytes:
+    """The LiteRT model of a zoo's network."""
+    program, loaded = compile_source(name, lambda text: None, dump_intermediates=True)
+    return max(litert_models(program, loaded), key=len)
+
+
+def assert_same_in_node(site: Path, folder: Path, models: Mapping[str, bytes], chips: Sequence[str]) -> None:
+    """Compile and run the models for the chips here and in the page's Python: files, outputs and cycles are the same."""
+    wanted = {}
+    for name, model in models.items():
+        (folder / f"{name}.tflite").write_bytes(model)
+        for chip in chips:
+            program = on.compile(model, target=chip, name=f"{name}.tflite")
+            digests, cycles = [hashlib.sha256(program.tflite).hexdigest()], 0
+            if all(operator.converted for operator in program.report.operators):
+                runner = LiteRtRunner(program.tflite, source="program")
+                found = runner.run(random_inputs(runner.inputs, seed=1))
+                outputs = b"".join(value.tobytes() for value in found.outputs.values())
+                digests.append(hashlib.sha256(outputs).hexdigest())
+                cycles = found.cycles
+            wanted[f"{name} {chip}"] = [*digests, cycles]
+    assert sum(len(one) == 3 for one in wanted.values()) > len(wanted) / 2
+    command = ["node", str(COMPARE), str(site), str(folder), *chips]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == wanted
 
 
 def test_what_is_missing_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,36 +122,33 @@ def test_the_python_half_leaves_out_what_a_page_cannot_use(tmp_path: Path) -> No
     script().pack_python(tmp_path / "core.zip", library)
     names = zipfile.ZipFile(tmp_path / "core.zip").namelist()
     assert {"openneutron/api.py", "openneutron/lib/libopenneutron.so", "jinja2/environment.py"} <= set(names)
+    assert {f"openneutron/{name}" for name in (*runtime_files(), "runtime/LICENSE")} <= set(names)
     assert not any(name.startswith("openneutron/zoo/") or name.endswith((".npz", ".pt")) for name in names)
     assert any("LICEN" in name for name in names)
 
 
+def test_node_compiles_and_runs_the_smallest_network_to_the_same_bytes(tmp_path: Path) -> None:
+    if not os.environ.get("NUMPY_WASM"):
+        pytest.skip("needs NUMPY_WASM=file; make test-full gets it from Pyodide's server")
+    site = built(tmp_path / "site", [SMALLEST])
+    (tmp_path / "models").mkdir()
+    model = (site / "models" / f"{SMALLEST}.tflite").read_bytes()
+    assert_same_in_node(site, tmp_path / "models", {SMALLEST: model}, ["mcxn94x"])
+
+
 @pytest.mark.full
 def test_node_compiles_and_runs_to_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    models = {f"zoo {name}": (bundle / "models" / f"{name}.tflite").read_bytes() for name in SAMPLES}
-    models |= {"tiny": tiny.convnet()}
-    models |= {name: make() for name, make in BOARD_NETWORKS.items()}
-    wanted = {}
-    for name, model in models.items():
-        (tmp_path / f"{name}.tflite").write_bytes(model)
-        for chip in targets.geometries():
-            program = on.compile(model, target=chip, name=f"{name}.tflite")
-            digests, cycles = [hashlib.sha256(program.tflite).hexdigest()], 0
-            if all(operator.converted for operator in program.report.operators):
-                runner = LiteRtRunner(program.tflite, source="program")
-                found = runner.run(random_inputs(runner.inputs, seed=1))
-                outputs = b"".join(value.tobytes() for value in found.outputs.values())
-                digests.append(hashlib.sha256(outputs).hexdigest())
-                cycles = found.cycles
-            wanted[f"{name} {chip}"] = [*digests, cycles]
-    assert sum(len(one) == 3 for one in wanted.values()) > len(wanted) / 2
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("needs Node.js")
-    command = [node, str(COMPARE), str(bundle), str(tmp_path), *targets.geometries()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == wanted
+    models = {file.stem: file.read_bytes() for file in sorted((bundle / "models").glob("*.tflite"))}
+    assert sorted(models) == sorted(script().SAMPLES)
+    models |= {"tiny": tiny.convnet(), **{name: make() for name, make in BOARD_NETWORKS.items()}}
+    assert_same_in_node(bundle, tmp_path, models, list(targets.geometries()))
+
+
+@pytest.mark.full
+def test_node_compiles_and_runs_the_whole_zoo_to_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    models = {name: zoo_file(name) for name in describe_models()}
+    assert len(models) >= 17
+    assert_same_in_node(bundle, tmp_path, models, ["imxrt700", "imx95"])
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +182,7 @@ def page(bundle: Path, asked: list[str]) -> Iterator[Browser]:
 def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
     page: Browser, asked: list[str], tmp_path: Path
 ) -> None:
-    assert "openneutron studio" in page.text("#promise") and faults(page) == []
+    assert page.shows("#promise", "openneutron studio") and faults(page) == []
     page.script(DROP, base64.b64encode(tiny.convnet()).decode(), "convnet.tflite")
     page.wait("return document.querySelector('.fit-table tbody tr')")
     page.click("[data-report=mcxn94x]")
@@ -165,15 +198,18 @@ def test_a_page_without_a_server_judges_compiles_runs_and_keeps(
     page.click("#tab-files")
     name = page.wait("return document.querySelector('.files [data-file$=tflite]')?.dataset.file")
     page.click(f'[data-file="{name}"]')
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while not (tmp_path / name).exists():
         assert time.monotonic() < until
         time.sleep(0.05)
     assert (tmp_path / name).read_bytes() == on.compile(tiny.convnet(), target="mcxn94x", name="convnet.tflite").tflite
+    page.click("#make-project")
+    page.wait("return document.querySelector('#project-sizes')")
     page.call("POST", "/refresh", {})
     page.wait("return document.body.dataset.ready")
-    assert page.text("#models .now strong") == "convnet.tflite"
+    assert page.shows("#models .now strong", "convnet.tflite")
     page.wait("return document.querySelector('.files [data-file$=tflite]')")
+    page.wait("return document.querySelector('.files [data-file$=zip]')")
     assert page.log() == [] and {"/packages/numpy.zip", "/pyodide/pyodide.asm.wasm"} <= set(asked)
 
 
@@ -197,7 +233,7 @@ COMPILE_ALL = """const [name, chips] = arguments;
 @pytest.mark.full
 def test_the_browser_compiles_the_zoos_models_to_the_same_bytes(page: Browser, bundle: Path) -> None:
     models = sorted((bundle / "models").glob("*.tflite"))
-    assert len(models) == len(SAMPLES)
+    assert sorted(file.stem for file in models) == sorted(script().SAMPLES)
     for file in models:
         page.script("window.compiled = null")
         page.script(f"{{ {COMPILE_ALL.replace('return (', '(', 1)} }}", file.stem, list(targets.names()))

@@ -8,7 +8,7 @@ import pytest
 
 from openneutron.errors import OptionError
 from openneutron.studio import session as module
-from openneutron.studio.session import Session, described, safe_stem
+from openneutron.studio.session import Session, describe_model, safe_stem
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_everything_is_removed_with_it(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_names_are_shown_without_folders_and_kept_off_the_page(session: Session) -> None:
     model = session.add_bytes("../x/\x1b[1mmy\u202e model.tflite", b"x")
-    assert model.name == "[1mmy model.tflite" and "source" not in described(model)
+    assert model.name == "[1mmy model.tflite" and "source" not in describe_model(model)
     assert safe_stem("../..") == "model" and safe_stem("ä/б.tflite") == "б"
 
 

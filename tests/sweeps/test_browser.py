@@ -95,7 +95,7 @@ def test_a_click_on_a_dot_opens_its_report(page: Browser, swept: Sweep) -> None:
     links = page.script("return [...document.querySelectorAll('a.dot')].map((dot) => dot.getAttribute('href'))")
     assert set(links) == {row["report"] for row in _good(swept) if row["accuracy"] is not None}
     page.click("a.dot:last-of-type circle")  # the topmost where dots lie on each other
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while "/reports/" not in (address := page.script("return location.href")):
         assert time.monotonic() < deadline, address
         time.sleep(0.05)

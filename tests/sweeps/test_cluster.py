@@ -29,17 +29,17 @@ def _tasks() -> list[Task]:
 def test_a_worker_is_killed_and_every_row_is_there(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "convnet.tflite", "--data", "d-{0..1}.npz", "--json"]
     tasks = _tasks()
-    alone: dict[int, Outcome] = dict(serial.run(tasks, seconds=60.0, report=True))
+    alone: dict[int, Outcome] = dict(serial.run(tasks, seconds=600.0, report=True))
     found: dict[int, Outcome] = {}
     # The second client knows the cluster by its address alone, as `--scheduler tcp://…` does.
     with cluster.cluster("", 2) as local, cluster.cluster(local.scheduler.address, 0) as client:
         assert local.scheduler.address.startswith("tcp://")
         victim = next(iter(client.run(os.getpid).values()))
-        for number, outcome in cluster.run(client, tasks, seconds=60.0, report=True, travel=True):
+        for number, outcome in cluster.run(client, tasks, seconds=600.0, report=True, travel=True):
             if not found:
                 os.kill(victim, signal.SIGKILL)
             found[number] = outcome
-        client.wait_for_workers(2, timeout=60)  # another one comes for the dead one
+        client.wait_for_workers(2, timeout=600)  # another one comes for the dead one
         theirs = client.run(lambda: os.environ["OMP_NUM_THREADS"])
         assert all(client.run(gc.get_freeze_count).values()), "not forked from the server that has everything imported"
         assert main([*words, "--scheduler", local.scheduler.address]) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from openneutron.errors import OpenNeutronError
 from openneutron.machine import targets
-from openneutron.sweeps.plan import QUANTIZING, Model, make_plan, shown
+from openneutron.sweeps.plan import QUANTIZING, Model, format_value, make_plan
 
 
 def test_the_grid_is_every_combination_once(folder: Path) -> None:
@@ -65,4 +65,4 @@ def test_what_cannot_be_meant_is_refused(models: object, axes: dict[str, object]
 
 
 def test_shown() -> None:
-    assert [shown(one) for one in (None, (), True, ("a", "b"), 3)] == ["none", "none", "yes", "a+b", "3"]
+    assert [format_value(one) for one in (None, (), True, ("a", "b"), 3)] == ["none", "none", "yes", "a+b", "3"]

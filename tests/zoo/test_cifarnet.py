@@ -104,7 +104,7 @@ def test_missing_weights_are_named(tmp_path) -> None:
 
 def test_damaged_weights_are_named(tmp_path) -> None:
     path = tmp_path / "torn.npz"
-    whole = _store.packaged("weights", "cifarnet.npz").read_bytes()
+    whole = _store.packaged_path("weights", "cifarnet.npz").read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FormatError, match=r"torn\.npz: the file is damaged"):
         _store.load_weights(CifarNet(), path)
@@ -119,7 +119,7 @@ def test_weights_of_another_model_are_refused(tmp_path) -> None:
 
 def test_weights_of_another_shape_are_refused(tmp_path) -> None:
     path = tmp_path / "wide.npz"
-    arrays = _store.read_arrays(_store.packaged("weights", "cifarnet.npz"))
+    arrays = _store.read_arrays(_store.packaged_path("weights", "cifarnet.npz"))
     arrays["classifier.bias"] = np.zeros(11, np.float32)
     np.savez(path, **arrays)
     with pytest.raises(FormatError, match=r"classifier\.bias has shape \(11,\), the model needs \(10,\)"):

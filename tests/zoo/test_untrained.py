@@ -74,4 +74,4 @@ def test_weights_depend_on_the_name() -> None:
 
 def test_statistics_of_another_topology_are_refused() -> None:
     with pytest.raises(FormatError, match=r"ds_cnn_statistics\.npz: its entries are not the statistics of the model"):
-        _untrained.untrained("ds_cnn", nn.Sequential(nn.BatchNorm2d(3)), (1, 3, 8, 8), "wrong")
+        _untrained.make_untrained("ds_cnn", nn.Sequential(nn.BatchNorm2d(3)), (1, 3, 8, 8), "wrong")

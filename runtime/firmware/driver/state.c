@@ -92,3 +92,21 @@ NeutronError neutronStateSet(NeutronModelHandle handle, const void *bytes, size_
     nd_release(model);
     return error;
 }
+
+static NeutronError place_state(struct NeutronModel *model, void *memory, size_t size) {
+    if (size != model->program.header.state_bytes) return NEUTRON_ERROR_STATE_SIZE;
+    if (size == 0) return NEUTRON_NONE;
+    if (memory == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    if ((uintptr_t)memory % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
+    model->variables = memory;
+    return NEUTRON_NONE;
+}
+
+NeutronError neutronStatePlace(NeutronModelHandle handle, void *memory, size_t size) {
+    struct NeutronModel *model;
+    NeutronError error = nd_claim(handle, &model);
+    if (error != NEUTRON_NONE) return error;
+    error = place_state(model, memory, size);
+    nd_release(model);
+    return error;
+}

@@ -2,8 +2,8 @@
  * weights, r3 and r5 inputs, r7 the count, r9 the job, r11 its sums. VLD4 puts sixteen inputs of
  * each of four channels into one vector; 16 instructions make 128 products of two pixels.
  *
- *   weights  a0 b0 c0 d0 a1 b1 c1 d1 a2 ... d3   ->   q0: a0 a1 a2 a3   q1: b0 b1 b2 b3   q2: c q3:
- * d
+ *   weights  a0 b0 c0 d0 a1 b1 c1 d1 a2 ... d3
+ *   vectors  q0: a0 a1 a2 a3   q1: b0 b1 b2 b3   q2: c0 c1 c2 c3   q3: d0 d1 d2 d3
  */
 #include "products_helium.h"
 

@@ -46,7 +46,7 @@ class NeutronBackend final : public BackendInterface {
         if (!stream.ok()) {
             return stream.error();
         }
-        Result<Model *> model = Model::load(*processed);
+        Result<Model *> model = Model::load(*processed, context.get_named_data_map());
         if (!model.ok()) {
             return model.error();
         }

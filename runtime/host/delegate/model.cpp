@@ -17,6 +17,7 @@ using executorch::runtime::EValue;
 using executorch::runtime::EventTracer;
 using executorch::runtime::FreeableBuffer;
 using executorch::runtime::MemoryAllocator;
+using executorch::runtime::NamedDataMap;
 using executorch::runtime::Result;
 using executorch::runtime::Span;
 
@@ -48,10 +49,10 @@ Error failed(const char *doing, NeutronError error, const char *detail) {
 
 } // namespace
 
-Result<Model *> Model::load(FreeableBuffer &processed) {
+Result<Model *> Model::load(FreeableBuffer &processed, const NamedDataMap *named) {
     std::unique_ptr<Model> model(new (std::nothrow) Model);
     ON_REQUIRE(model != nullptr, DelegateMemoryAllocationFailed, "no memory for a model");
-    ON_TRY(model->prepare(processed));
+    ON_TRY(model->prepare(processed, named));
     return model.release();
 }
 
@@ -61,7 +62,7 @@ Model::~Model() {
     }
 }
 
-Error Model::prepare(FreeableBuffer &processed) {
+Error Model::prepare(FreeableBuffer &processed, const NamedDataMap *named) {
     const size_t size = processed.size();
     const uint8_t *data = static_cast<const uint8_t *>(processed.data());
     ON_REQUIRE(data != nullptr, InvalidProgram, "the payload is empty");
@@ -72,8 +73,22 @@ Error Model::prepare(FreeableBuffer &processed) {
         data = static_cast<const uint8_t *>(payload_.data());
         processed.Free();
     }
+    Apart apart;
+    ON_TRY(find_apart(data, size, apart));
+    if (apart.key[0] != '\0') {
+        Result<std::shared_ptr<Shared>> shared = Shared::of(named, apart.key);
+        if (!shared.ok()) {
+            return shared.error();
+        }
+        shared_ = shared.get();
+        const Block weights = shared_->weights();
+        ON_REQUIRE(apart.size <= weights.size, InvalidProgram,
+                   "the named data \"%s\" has %zu bytes, the payload needs %zu", apart.key,
+                   weights.size, apart.size);
+        apart.data = weights.data;
+    }
     Payload payload;
-    ON_TRY(parse_payload(data, size, payload));
+    ON_TRY(parse_payload(data, apart, payload));
 
     NeutronModelConfig config{};
     config.microcode = payload.microcode.data;
@@ -95,6 +110,9 @@ Error Model::prepare(FreeableBuffer &processed) {
     error = neutronModelGetInfo(handle_, &info_);
     if (error != NEUTRON_NONE) {
         return failed("read the model's sizes", error, neutronModelErrorDetail(handle_));
+    }
+    if (shared_ != nullptr) {
+        ON_TRY(shared_->hold_state(handle_, info_.stateBytes));
     }
     const nm_target *target = nm_target_find(info_.target);
     ON_REQUIRE(target != nullptr, DelegateInvalidCompatibility, "no machine model for target %s",

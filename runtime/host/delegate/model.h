@@ -15,15 +15,18 @@
 #include "neutron.h"
 #include "payload.h"
 #include "port.h"
+#include "shared.h"
 
 namespace openneutron {
 
 class Model {
   public:
     /* Load a payload. `processed` stays the runtime's and must outlive the model; it is freed at
-     * once when it had to be copied. */
+     * once when it had to be copied. Weights that are stored apart are in the program's `named`
+     * data, which may be null. */
     static executorch::runtime::Result<Model *> load(
-        executorch::runtime::FreeableBuffer &processed);
+        executorch::runtime::FreeableBuffer &processed,
+        const executorch::runtime::NamedDataMap *named);
     ~Model();
     Model(const Model &) = delete;
     Model &operator=(const Model &) = delete;
@@ -39,14 +42,16 @@ class Model {
 
   private:
     Model() = default;
-    executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer &processed);
+    executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer &processed,
+                                       const executorch::runtime::NamedDataMap *named);
     executorch::runtime::Error add_ports(const Payload &payload);
     executorch::runtime::Error add_buffers();
     executorch::runtime::Error bind(executorch::runtime::Span<executorch::runtime::EValue *> args,
                                     executorch::runtime::MemoryAllocator *temporary,
                                     NeutronDataConfig &data);
 
-    Buffer payload_; /* used when the program holds its payload unaligned */
+    Buffer payload_;                 /* used when the program holds its payload unaligned */
+    std::shared_ptr<Shared> shared_; /* null where the payload is whole; outlives the handle */
     NeutronModelHandle handle_ = nullptr;
     NeutronModelInfo info_{};
     uint32_t clock_hz_ = 0;

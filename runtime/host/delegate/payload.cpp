@@ -39,6 +39,15 @@ struct Footer {
 };
 static_assert(sizeof(Footer) == 16, "as payload.py packs it");
 
+constexpr uint32_t kApartMagic = 0x77534E4F; /* "ONSw" in the file */
+constexpr uint32_t kApartVersion = 1;
+
+struct Trailer {
+    char key[48];
+    uint32_t at, size, version, magic;
+};
+static_assert(sizeof(Trailer) == 64, "as shared_weights.py packs it");
+
 size_t align16(size_t size) { return (size + 15) & ~static_cast<size_t>(15); }
 
 /* A block of the payload, or an error that names where it would start. */
@@ -95,7 +104,22 @@ Error check_maker(uint32_t version_word) {
     return Error::DelegateInvalidCompatibility;
 }
 
-Error check_identity(const uint8_t *data, size_t size, const Payload &payload, size_t blocks_end) {
+/* The checksum of the payload without its last word, with weights that are stored apart. */
+uint32_t checksum(const uint8_t *data, const Apart &apart) {
+    const size_t end = apart.payload - sizeof(uint32_t);
+    if (apart.key[0] == '\0') {
+        return nd_crc32(0, data, end);
+    }
+    static const uint8_t zeros[16] = {};
+    uint32_t crc = nd_crc32(0, data, apart.at);
+    crc = nd_crc32(crc, apart.data, apart.size);
+    crc = nd_crc32(crc, zeros, align16(apart.size) - apart.size);
+    return nd_crc32(crc, data + apart.at, end - apart.at);
+}
+
+Error check_identity(const uint8_t *data, const Apart &apart, const Payload &payload,
+                     size_t blocks_end) {
+    const size_t size = apart.payload;
     Footer footer;
     if (size < sizeof(footer)) {
         return Error::Ok;
@@ -105,7 +129,7 @@ Error check_identity(const uint8_t *data, size_t size, const Payload &payload, s
         return Error::Ok; /* written by a stock tool: the microcode's own checksum still protects it
                            */
     }
-    ON_REQUIRE(nd_crc32(0, data, size - sizeof(footer.crc)) == footer.crc, InvalidProgram,
+    ON_REQUIRE(checksum(data, apart) == footer.crc, InvalidProgram,
                "the payload's checksum is wrong: it was changed after it was written; export the "
                "model again");
     ON_REQUIRE(
@@ -146,7 +170,35 @@ Error check_identity(const uint8_t *data, size_t size, const Payload &payload, s
 
 } // namespace
 
-Error parse_payload(const uint8_t *data, size_t size, Payload &payload) {
+Error find_apart(const uint8_t *data, size_t size, Apart &apart) {
+    apart = {};
+    apart.payload = size;
+    Trailer trailer;
+    if (size < sizeof(trailer)) {
+        return Error::Ok;
+    }
+    std::memcpy(&trailer, data + size - sizeof(trailer), sizeof(trailer));
+    if (trailer.magic != kApartMagic) {
+        return Error::Ok;
+    }
+    apart.payload = size - sizeof(trailer);
+    ON_REQUIRE(trailer.version == kApartVersion, DelegateInvalidCompatibility,
+               "weights of version %u are stored apart; this runtime knows version %u: export the "
+               "model again",
+               trailer.version, kApartVersion);
+    ON_REQUIRE(trailer.key[0] != '\0' && trailer.at <= apart.payload &&
+                   apart.payload >= sizeof(uint32_t) &&
+                   trailer.at <= apart.payload - sizeof(uint32_t),
+               InvalidProgram, "weights stored apart belong to byte %u of a payload of %zu",
+               trailer.at, apart.payload);
+    std::memcpy(apart.key, trailer.key, sizeof(trailer.key));
+    apart.at = trailer.at;
+    apart.size = trailer.size;
+    return Error::Ok;
+}
+
+Error parse_payload(const uint8_t *data, const Apart &apart, Payload &payload) {
+    const size_t size = apart.payload;
     size_t header_bytes = 0;
     ON_TRY(parse_header(data, size, payload, header_bytes));
     const size_t code = align16(header_bytes);
@@ -162,8 +214,17 @@ Error parse_payload(const uint8_t *data, size_t size, Payload &payload) {
     ON_REQUIRE(payload.microcode.size >= sizeof(*header), InvalidProgram,
                "microcode of %zu bytes is shorter than its header", payload.microcode.size);
     const size_t weights = code + align16(header->microcode_bytes);
-    ON_TRY(take(data, size, weights, header->weights_bytes, "the weights", payload.weights));
-    const size_t kernels = weights + align16(header->weights_bytes);
+    const bool is_apart = apart.key[0] != '\0';
+    if (is_apart) {
+        ON_REQUIRE(apart.at == weights && apart.size == header->weights_bytes, InvalidProgram,
+                   "%zu bytes of weights stored apart belong to byte %zu, the microcode has %u for "
+                   "byte %zu",
+                   apart.size, apart.at, header->weights_bytes, weights);
+        payload.weights = {apart.data, apart.size};
+    } else {
+        ON_TRY(take(data, size, weights, header->weights_bytes, "the weights", payload.weights));
+    }
+    const size_t kernels = is_apart ? weights : weights + align16(header->weights_bytes);
     ON_TRY(take(data, size, kernels, header->kernels_bytes, "the kernels", payload.kernels));
     const bool profiling = (header->flags & NEUTRON_FLAG_PROFILING) != 0;
     ON_REQUIRE(profiling == (payload.version == 1), InvalidProgram,
@@ -171,7 +232,7 @@ Error parse_payload(const uint8_t *data, size_t size, Payload &payload) {
                payload.version);
     payload.scratch_bytes = header->layout[0];
     payload.prefetch_bytes = header->layout[profiling ? 3 : 1];
-    return check_identity(data, size, payload, kernels + align16(header->kernels_bytes));
+    return check_identity(data, apart, payload, kernels + align16(header->kernels_bytes));
 }
 
 } // namespace openneutron

@@ -123,7 +123,7 @@ class Form:
     fit: Callable[[Labelled], Labelled] = lambda data: data
 
 
-def labelled(x: Array, y: Array, *, where: str = "", limit: int = 0) -> Labelled:
+def label_samples(x: Array, y: Array, *, where: str = "", limit: int = 0) -> Labelled:
     """Return checked data, cut to the first `limit` samples (0: all)."""
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise OptionError(

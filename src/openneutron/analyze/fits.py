@@ -199,7 +199,7 @@ class _Case:
         """Return whether it may exceed the time limit."""
         return bool(self.limits.milliseconds) and need.milliseconds_high > self.limits.milliseconds
 
-    def missing(self, need: Need) -> str:
+    def describe_shortfall(self, need: Need) -> str:
         """Describe what is missing; "" if nothing is."""
         found = [] if need.on_npu else ["nothing of it runs on the NPU"]
         if need.sram_bytes > self.sram:
@@ -268,7 +268,7 @@ def _without_npu(case: _Case) -> tuple[str, ...]:
     clocks = core.clock_hz / chip.cpu_clock_hz
     times = [clocks * time for time in (need.milliseconds, need.milliseconds_low, need.milliseconds_high)]
     need = replace(need, milliseconds=times[0], milliseconds_low=times[1], milliseconds_high=times[2])
-    short = case.missing(need)
+    short = case.describe_shortfall(need)
     answer = short or ("the limits need no NPU" if case.limits.milliseconds else "fits")
     return (f"without the NPU, its {chip.cpu} alone: {describe_need(need)}: {answer}",)
 
@@ -293,10 +293,10 @@ def _row(
     changes: Iterator[Change],
     ours: Need | None = None,
 ) -> Row:
-    lacking = case.missing(need)
+    lacking = case.describe_shortfall(need)
     tried = list(changes) if lacking and need.on_npu else []
     if lacking and ours is not None and ours.on_npu:
-        tried.append(Change("the open schedule, in the simulator only", "", ours, case.missing(ours)))
+        tried.append(Change("the open schedule, in the simulator only", "", ours, case.describe_shortfall(ours)))
     notes = tuple(dict.fromkeys(note for report in reports for note in report.stock.notes)) if schedule == STOCK else ()
     return Row(
         case.target.name, schedule, not lacking, need, case.sram, case.flash, case.limits.milliseconds, lacking,
@@ -343,7 +343,7 @@ def _elsewhere(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
             continue
         moved, change = replace(case, target=targets.load(name)), f"on {name}"
         if case.programs is not None:
-            yield _recompiled(moved, stage, change, f"--target {name}", schedule, {})
+            yield _recompile(moved, stage, change, f"--target {name}", schedule, {})
             continue
         for one in _try_change(moved, stage, change, schedule):
             yield replace(one, option=f"--target {name}")
@@ -352,10 +352,10 @@ def _elsewhere(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
 def _other_borders(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
     """Yield what another border or placement of a PyTorch program gives; a LiteRT file has its border."""
     for change, options in PROGRAM_CHANGES if case.programs is not None else ():
-        yield _recompiled(case, stage, f"{change[0].lower()}{change[1:]}", _option(options), schedule, options)
+        yield _recompile(case, stage, f"{change[0].lower()}{change[1:]}", _option(options), schedule, options)
 
 
-def _recompiled(
+def _recompile(
     case: _Case, stage: Progress, change: str, option: str, schedule: str, options: dict[str, Any]
 ) -> Change:
     """Compile the whole program for the case's chip with these options."""
@@ -367,7 +367,7 @@ def _recompiled(
     except OpenNeutronError as error:
         return Change(change, option, Need(0, 0, 0.0, 0.0, 0.0), error.message)
     need = stock if schedule == STOCK else ours
-    return Change(change, option, need, case.missing(need))
+    return Change(change, option, need, case.describe_shortfall(need))
 
 
 def _try_change(case: _Case, stage: Progress, change: str, schedule: str, **changed: object) -> Iterator[Change]:
@@ -379,7 +379,7 @@ def _try_change(case: _Case, stage: Progress, change: str, schedule: str, **chan
         yield Change(change, _option(changed), Need(0, 0, 0.0, 0.0, 0.0), error.message)
         return
     need = stock if schedule == STOCK else ours
-    yield Change(change, _option(changed), need, case.missing(need))
+    yield Change(change, _option(changed), need, case.describe_shortfall(need))
 
 
 def _option(changed: dict[str, object]) -> str:

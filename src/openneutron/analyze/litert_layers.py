@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from openneutron.analyze.layer import Layer, compare_layer
-from openneutron.analyze.verify import Subject, Verification, border, stream_of, watched, zero_point
+from openneutron.analyze.verify import Subject, Verification, border, open_verifier, stream_of, zero_point
 from openneutron.compiler.front.unroll_control_flow import read_unrolled
 from openneutron.convert import convert
 from openneutron.errors import OptionError, UnsupportedError
@@ -82,7 +82,7 @@ def _verify(compiled: bytes, reference: bytes, frames: Frames, report: Report, o
     whole = LiteRtRunner(compiled, source=source)
     compared: list[Verification] = []
     with ExitStack() as stack:
-        graphs = [(subject, stack.enter_context(watched(subject))) for subject in subjects]
+        graphs = [(subject, stack.enter_context(open_verifier(subject))) for subject in subjects]
         for inputs in frames:
             values = golden(inputs)
             found = Verification()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.analyze.verify import Subject, Verification, Verify, border, stream_of, watched
+from openneutron.analyze.verify import Subject, Verification, Verify, border, open_verifier, stream_of
 from openneutron.board.rounding import EXACT, SILICON, silicon_blocks
 from openneutron.errors import FormatError, OptionError, UnsupportedError
 from openneutron.files import read_file
@@ -48,7 +48,7 @@ def verify_pte(pte: Path, bundle: Path, frames: Sequence[Sequence[Any]], *, roun
         if rounding == SILICON:
             microcode, weights = silicon_blocks(subject.microcode, subject.weights, subject.kernels_block)
             subject = dataclasses.replace(subject, microcode=microcode, weights=weights)
-        with watched(subject) as verify:
+        with open_verifier(subject) as verify:
             parts.append([_frame(subject, payload, verify, golden, tap.run(*inputs)) for inputs in frames])
     return stream_of([sum(graphs, Verification()) for graphs in zip(*parts, strict=True)])
 

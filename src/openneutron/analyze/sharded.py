@@ -136,7 +136,7 @@ def parts_of(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> It
     made: dict[str, Predictor] = {}
     if workers < 2:
         for shard in shards:
-            yield scored(forms, made, shard)
+            yield score_shard(forms, made, shard)
         return
     rest = iter(shards)
     known: list[Shard] = []
@@ -153,7 +153,7 @@ def parts_of(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> It
             yield from range(len(known))
 
     def work(job: int | Labelled) -> Part:
-        return travelling(scored(forms, made, known[job] if isinstance(job, int) else _Read(job)))
+        return make_picklable(score_shard(forms, made, known[job] if isinstance(job, int) else _Read(job)))
 
     hint = "it may have run out of memory: try fewer --workers or a smaller --shard-size"
     yield from map_in_processes(work, jobs(), workers, initializer=_one_thread, hint=hint)
@@ -168,7 +168,7 @@ def _one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def travelling(found: Part) -> Part:
+def make_picklable(found: Part) -> Part:
     """Return a part that can be pickled: its exception is replaced by its text."""
     return Part(found.labels, found.answers, found.seconds, str(found.failure))
 
@@ -183,7 +183,7 @@ class _Read:
         return lambda: self.content
 
 
-def scored(forms: Sequence[Form], made: dict[str, Predictor], shard: Shard) -> Part:
+def score_shard(forms: Sequence[Form], made: dict[str, Predictor], shard: Shard) -> Part:
     """Return the results of one shard; `made` caches the predictors of the forms."""
     try:
         data = shard.load()

@@ -121,7 +121,7 @@ def stream_of(frames: Sequence[Verification]) -> Verification:
 
 
 @contextmanager
-def watched(subject: Subject) -> Iterator[Verify]:
+def open_verifier(subject: Subject) -> Iterator[Verify]:
     """Yield a function that verifies one NeutronGraph run after run; state is kept between runs.
 
     Example:
@@ -147,7 +147,7 @@ def watched(subject: Subject) -> Iterator[Verify]:
 
 def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
     """Run one NeutronGraph once and compare each layer and output with `golden`, by tensor of the source."""
-    with watched(subject) as verify:
+    with open_verifier(subject) as verify:
         return verify(inputs, golden)
 
 

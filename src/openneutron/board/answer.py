@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from openneutron.board.arena import Step, arena_bytes, method_bytes, planned_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
@@ -30,8 +31,7 @@ from openneutron.verdict import Reason
 NOTHING_CONVERTED = "NXP's converter takes no operator of this model: all of it runs on the CPU"
 
 
-@dataclass(frozen=True)
-class Converted:
+class Converted(NamedTuple):
     """A model as NXP's converter would leave it: NeutronGraphs with their plans, and operators on the CPU with reasons.
 
     There is one plan per group of operators; `steps` are both kinds in execution order. `by` are the rules it was made with.
@@ -156,7 +156,7 @@ def stock_answer(
         cpu_milliseconds=cpu_milliseconds,
         left=_reasons(graph, made.left),
         notes=_notes(target, made, cpu_work.unknown, learned),
-        cpu=_scaled([*parts, *_calls(target, len(made.plans))], cpu_milliseconds),
+        cpu=_scale_parts([*parts, *_calls(target, len(made.plans))], cpu_milliseconds),
     )
 
 
@@ -170,7 +170,7 @@ def _calls(target: Target, graphs: int) -> list[CpuTime]:
     return [CpuTime(f"NeutronGraph {index}", "call", "call", each) for index in range(graphs)]
 
 
-def _scaled(parts: Sequence[CpuTime], total: float) -> tuple[CpuTime, ...]:
+def _scale_parts(parts: Sequence[CpuTime], total: float) -> tuple[CpuTime, ...]:
     """Return the parts that take time, in proportion: what is learned from points changes their total only."""
     before = math.fsum(part.milliseconds for part in parts)
     factor = total / before if before else 0.0

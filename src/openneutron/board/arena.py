@@ -14,7 +14,8 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.litert.graph import Graph
 from openneutron.microcode.encode import align
@@ -25,8 +26,7 @@ CHANNEL_BYTES = 8  # INT32 multiplier and shift, which TFLM computes when it sta
 _PER_CHANNEL = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One operator of the converted file: a NeutronGraph with its scratch, or a CPU operator (`operator` >= 0)."""
 
     inputs: tuple[int, ...]
@@ -55,7 +55,7 @@ def arena_bytes(graph: Graph, steps: Sequence[Step], interpreter_bytes: int) -> 
 
 def planned_bytes(graph: Graph, steps: Sequence[Step]) -> int:
     """Return ExecuTorch's planned memory for these steps: tensors outside the delegates, whose scratch is temporary."""
-    return _planned_height(_lives(graph, [replace(step, scratch_bytes=0) for step in steps]))
+    return _planned_height(_lives(graph, [step._replace(scratch_bytes=0) for step in steps]))
 
 
 def method_bytes(planned: int) -> int:

@@ -19,16 +19,14 @@ Example:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph, Operator
 from openneutron.machine.targets import Target
 
 
-@dataclass(frozen=True)
-class CpuCosts:
+class CpuCosts(NamedTuple):
     """Cycles of one engine's kernels on the CPU."""
 
     mac: float

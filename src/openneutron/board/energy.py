@@ -58,7 +58,7 @@ def parse_battery(text: str) -> Battery:
 
 
 def with_energy(report: Report, duty: str, battery: str) -> Report:
-    """Return the report with the energy of NXP's converter's program on its chip; unchanged without a duty.
+    """Return the report with the energy that the program of NXP's converter takes on the chip; without a duty, unchanged.
 
     Example:
         >>> with_energy(report, "1/s", "230mAh@3V").energy.days

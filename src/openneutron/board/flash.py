@@ -38,14 +38,14 @@ def operator_weight_bytes(graph: Graph, op: Operator, target: Target, by: Rules)
     if op.code in _WINDOWS:
         raw = raw * _live_taps(graph, op, 0) * _live_taps(graph, op, 1) // _taps(graph, op)
     if op.code in _FILLED and by.fills_inputs:
-        raw = _filled(raw, graph.tensors[op.inputs[1]].shape[-1], target.length)
+        raw = _padded_size(raw, graph.tensors[op.inputs[1]].shape[-1], target.length)
     if op.code == "DEPTHWISE_CONV_2D":
         raw = _depthwise(raw, graph, op, target, by)
     biased = op.code in _WEIGHTED and len(op.inputs) > 2 and op.inputs[-1] >= 0
     return raw + (PARAMETER_BYTES * graph.tensors[op.outputs[0]].shape[-1] if biased else 0)
 
 
-def _filled(size: int, count: int, multiple: int) -> int:
+def _padded_size(size: int, count: int, multiple: int) -> int:
     """Return the size of rows of `count` after each is filled up to a multiple."""
     return size * (-(-count // multiple) * multiple) // max(count, 1)
 
@@ -55,7 +55,7 @@ def _depthwise(raw: int, graph: Graph, op: Operator, target: Target, by: Rules) 
         graph.tensors[op.inputs[0]].shape[-1] == 1
     ):  # one channel becomes many: a convolution that depth-wise loops can do
         return raw * target.length if by.spread_first else raw * by.first_copies
-    return _filled(raw, _taps(graph, op), by.tap_multiple)
+    return _padded_size(raw, _taps(graph, op), by.tap_multiple)
 
 
 def _taps(graph: Graph, op: Operator) -> int:

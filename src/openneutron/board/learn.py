@@ -66,7 +66,7 @@ def _learn(path: str, digest: str) -> Lesson:
         if reason:
             skipped.append(f"point {number} ({point.model}) {reason}")
         else:
-            used.append((point, _measured(point, Path(path), number)))
+            used.append((point, _plan_point(point, Path(path), number)))
     if not used:
         raise OptionError(
             "no point of this ledger can be learned from", where=path,
@@ -93,8 +93,8 @@ def _unusable(point: Measurement) -> str:
     return ""
 
 
-def _measured(point: Measurement, ledger: Path, number: int) -> Measured:
-    """The point's model as NXP's converter would plan it, at the clocks it was measured with."""
+def _plan_point(point: Measurement, ledger: Path, number: int) -> Measured:
+    """Plan the model of a measured point as NXP's converter would, at the clocks of the measurement."""
     where = f"{ledger}, point {number}"
     file = ledger.parent / point.model
     if not file.is_file():

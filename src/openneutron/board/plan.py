@@ -6,7 +6,8 @@ no result overwrites an operand (its ADD does not, ours can), and each buffer ge
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from openneutron.board.ordering import order_operators
 from openneutron.board.sdk import PADDED_AND_SLICED, PADDED_CALL, Rules, rules
@@ -38,8 +39,7 @@ _AFTER_LAST = (*VIEWS, "SOFTMAX")
 _LAST = MAX_ENDS - 1
 
 
-@dataclass(frozen=True)
-class StockPlan:
+class StockPlan(NamedTuple):
     """One NeutronGraph as NXP's converter would make it; `operators` are the LiteRT operators that cost a call.
 
     `padding_calls` pad inputs and outputs whose channels do not fill the array, or slice them.

@@ -77,7 +77,7 @@ def silicon_program(program: Program) -> Program:
     done: dict[int, bool] = {}
     sources: list[Dma] = []
 
-    def turned(step: Step) -> Step:
+    def turn(step: Step) -> Step:
         if isinstance(step, Dma):
             sources.append(step)
             return step
@@ -85,7 +85,7 @@ def silicon_program(program: Program) -> Program:
 
     instructions: list[Instruction] = []
     for item in program.instructions:
-        body = replace(item, body=tuple(map(turned, item.body))) if isinstance(item, Loop) else turned(item)
+        body = replace(item, body=tuple(map(turn, item.body))) if isinstance(item, Loop) else turn(item)
         instructions.append(body)
     return replace(program, instructions=tuple(instructions), weights=bytes(weights))
 

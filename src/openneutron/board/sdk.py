@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from openneutron.options import SDK_VERSIONS
 
@@ -26,8 +25,7 @@ VERSIONS = (*_OLDER, *SDK_VERSIONS)  # oldest first
 NO_OUTPUT_PADDING, PADDED_WEIGHTS, PADDED_CALL, PADDED_AND_SLICED = "no", "weights", "call", "sliced"
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule: its value for some chips from a version on, and the public file that shows it."""
 
     name: str
@@ -37,8 +35,7 @@ class Rule:
     source: str
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(NamedTuple):
     """What a version of NXP's converter does for a chip; `shown_by` is the newest version with a public file, "" if none is.
 
     `tail` are operators that stay on the CPU after the last layer, `left` wherever they are. `pads_output` says what happens to
@@ -77,7 +74,7 @@ class Rules:
 def table() -> tuple[Rule, ...]:
     """Return all rules, in the order of the file."""
     return tuple(
-        Rule(one["name"], one["since"], tuple(one["chips"]), _frozen(one["value"]), one["source"])
+        Rule(one["name"], one["since"], tuple(one["chips"]), _freeze(one["value"]), one["source"])
         for one in _file()["rule"]
     )
 
@@ -85,7 +82,7 @@ def table() -> tuple[Rule, ...]:
 @cache
 def rules(chip: str, version: str = SDK_VERSIONS[-1]) -> Rules:
     """Return the rules of a version for a chip; a chip without rules of its own has those for all chips."""
-    names = {field.name for field in fields(Rules)} - {"version", "shown_by"}
+    names = set(Rules._fields) - {"version", "shown_by"}
     public = [one for one in _file()["public"].get(chip, ()) if _before(one, version)]
     return Rules(version, public[-1] if public else "", **{name: rule(name, chip, version).value for name in names})
 
@@ -114,5 +111,5 @@ def _before(since: str, version: str) -> bool:
     return VERSIONS.index(since) <= VERSIONS.index(version)
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,7 @@ CODE_IN_FLASH, SOFTMAX = "code_in_flash", "softmax"
 NAMES = (*FITTED, CODE_IN_FLASH, SOFTMAX)
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """A plan by NXP's rules as encoded calls with their output rows, sizes of copies, and the CPU's work without softmax."""
 
     target: Target
@@ -82,7 +81,7 @@ def workload_of(made: Converted, target: Target) -> Workload:
         else:
             assert isinstance(step, Wait), "stock plans have no loops"
     graph = made.graph
-    costs = replace(on_core(CORTEX_M, target), exponential=0.0)
+    costs = on_core(CORTEX_M, target)._replace(exponential=0.0)
     work = CpuWork(made.model, costs)
     cpu, elements = float(delegate_call(target) * len(made.plans)), 0
     for index in made.left:

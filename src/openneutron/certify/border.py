@@ -20,11 +20,15 @@ def check_same_model(ours: Model, theirs: Model) -> None:
     places = _match_graphs(ours.graphs, theirs.graphs)
     _check_signatures(ours, theirs, places)
     open_shapes = {(t.name, t.shape, t.open_shape) for graph in theirs.graphs for t in graph.tensors}
+    axes = {(t.name, t.axis) for graph in theirs.graphs for t in graph.tensors}
     for graph in ours.graphs:
         for tensor in graph.tensors:
             # A compiled model may fix a size that the source leaves open; the proof holds for that size.
             if tensor.open_shape and (tensor.name, tensor.shape, tensor.open_shape) not in open_shapes:
                 raise Refused(f"tensor {tensor.name!r} has sizes open that the source has not")
+            # Without a scale per channel it means nothing, but interpreters show it.
+            if tensor.axis and len(tensor.scale) < 2 and (tensor.name, tensor.axis) not in axes:
+                raise Refused(f"tensor {tensor.name!r} has another quantized dimension than in the source")
     _check_all_used(ours.graphs[0])
 
 

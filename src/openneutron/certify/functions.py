@@ -39,7 +39,7 @@ def _log(function: Callable[[float], float], edge: float) -> Callable[[float], f
     return lambda x: function(x) if x > edge else -math.inf if x == edge else math.nan
 
 
-def _even(x: float) -> float:
+def _round_to_even(x: float) -> float:
     return float(round(x)) if math.isfinite(x) else x
 
 
@@ -74,7 +74,7 @@ _ONE: dict[str, Callable[[float], float]] = {
     "sqrt": _sqrt, "rsqrt": lambda x: _divide(1.0, _sqrt(x)), "reciprocal": lambda x: _divide(1.0, x),
     "square": lambda x: x * x, "sigmoid": _sigmoid, "relu": lambda x: max(x, 0.0), "silu": lambda x: x * _sigmoid(x),
     "erf": math.erf, "erfc": math.erfc, "floor": _whole(math.floor), "ceil": _whole(math.ceil), "trunc": _whole(math.trunc),
-    "round": _even, "sign": lambda x: float((x > 0) - (x < 0)), "clone": lambda x: x, "alias_copy": lambda x: x,
+    "round": _round_to_even, "sign": lambda x: float((x > 0) - (x < 0)), "clone": lambda x: x, "alias_copy": lambda x: x,
     "_clone_dim_order": lambda x: x, "_to_dim_order_copy": lambda x: x, "logical_not": lambda x: float(not x),
     "hardsigmoid": lambda x: min(max(x + 3, 0.0), 6.0) / 6, "hardswish": lambda x: x * min(max(x + 3, 0.0), 6.0) / 6,
     "mish": lambda x: x * math.tanh(_softplus(x, 1.0, 20.0)), "isnan": lambda x: float(math.isnan(x)),

@@ -80,7 +80,7 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def steps(real: float, scale: float, zero: int) -> int:
-    """Return the stored value of a real bound."""
+    """Return a real bound in steps of the scale, as it is stored."""
     return zero + round_away(f32(f32(real) / scale))
 
 
@@ -139,13 +139,13 @@ def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: i
     def actual(acc: int) -> int:
         return clamp(exact31(acc, m, word) if mode == 2 else exact53(acc, m, word), low, top)
 
-    def expected(acc: int) -> int:
+    def reference(acc: int) -> int:
         return clamp(round_away(float(acc) * real), low, top)
 
     if mode == 3 and same_mantissa(real, m, word):
         return True
     ends = INT32 if real >= 0 else INT32[::-1]
-    if any(actual(acc) != expected(acc) for acc in (*ends, 0)):
+    if any(actual(acc) != reference(acc) for acc in (*ends, 0)):
         return False
     if real == 0:
         return m == 0
@@ -155,7 +155,7 @@ def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: i
         guess = math.ceil((k - 0.5) / abs(real))
         for near in range(guess - 2, guess + 3):
             acc = near * sign
-            if INT32[0] <= acc <= INT32[1] and actual(acc) != expected(acc):
+            if INT32[0] <= acc <= INT32[1] and actual(acc) != reference(acc):
                 return False
     return True
 

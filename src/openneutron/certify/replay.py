@@ -293,7 +293,7 @@ class Machine:
         if lut is None or not lut.present:
             return tags
         if call.output.item != 1:
-            raise self.unknown(call, call.first_row, "a table of bytes on wider results")
+            raise self.refuse(call, call.first_row, "a table of bytes on wider results")
         return self.world.symbols.apply_table(tags, self.read_constant(call, "lut", 256))
 
     def candidates(self, call: Call, kind: str) -> list[Computation]:
@@ -321,6 +321,6 @@ class Machine:
                 found[self.where, key[0]] = self.world.known[key[2]].index(one)
         return found
 
-    def unknown(self, call: Call, first: int, why: str) -> Refused:
+    def refuse(self, call: Call, first: int, why: str) -> Refused:
         """Return the refusal of a call that computes nothing of the source."""
         return Refused(f"{call.kernel} (node {call.tag}), row {first}: {why}", call.at)

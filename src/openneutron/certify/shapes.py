@@ -85,7 +85,7 @@ _BROADCAST = [
 
 def check_shapes(c: Context) -> bool:
     """Refuse outputs whose shape differs from LiteRT's; return False where no rule computes the shape."""
-    made = _made(c)
+    made = _make_shapes(c)
     if made is None or len(made) != len(c.op.outputs):
         return False
     for index, shape in zip(c.op.outputs, made, strict=True):
@@ -105,7 +105,7 @@ def has_declared_sizes(c: Context) -> bool:
     return all(one.data is not None or len(c.values[index]) == one.size for index, one in tensors)
 
 
-def _made(c: Context) -> Shapes | None:
+def _make_shapes(c: Context) -> Shapes | None:
     rule = SHAPES.get(c.op.code)
     if rule is None or any(index < 0 for index in c.op.outputs):
         return None

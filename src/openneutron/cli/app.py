@@ -75,10 +75,10 @@ GROUPS = {
 
 
 @cache
-def build(only: str | None = None) -> typer.Typer:
+def build(only: str | None = None, *, alone: bool = False) -> typer.Typer:
     """Build the application; with `only`, only this command is imported, the others are names in the help.
 
-    Importing every command takes longer than most of them run.
+    Importing every command takes longer than most of them run. With `alone` the others are left out: nobody sees their names.
     """
     made = typer.Typer(
         name="openneutron",
@@ -89,9 +89,14 @@ def build(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     made.callback()(_options)
+    alone = alone and (only in COMMANDS or only in GROUPS)
     for name, (place, short) in COMMANDS.items():
+        if alone and name != only:
+            continue
         made.command(name, short_help=short)(_function(place) if only in (None, name) else _elsewhere)
     for name, (purpose, commands) in GROUPS.items():
+        if alone and name != only:
+            continue
         group = typer.Typer(help=purpose, rich_markup_mode=None)
         for action, (place, short) in commands.items():
             group.command(action, short_help=short)(_function(place) if only in (None, name) else _elsewhere)

@@ -187,9 +187,9 @@ def proposal(found: Bisection) -> str:
     wide = [one for one in useful if one[0].how.startswith(("precision", "activations"))]
     in_8 = next((one for one in useful if one is not on_cpu and one not in wide), None)
     chosen = [one for one in (in_8, *_cheapest(wide)) if one is not None]
-    said = [_said(found, *one) for one in chosen]
+    said = [_describe_fix(found, *one) for one in chosen]
     if on_cpu is not None and (not said or on_cpu == useful[0]):
-        said.append(f"{_said(found, *on_cpu)}, that layer then {'running' if said else 'runs'} on the CPU")
+        said.append(f"{_describe_fix(found, *on_cpu)}, that layer then {'running' if said else 'runs'} on the CPU")
     return f"Propose: {'; or '.join(said)}"
 
 
@@ -204,7 +204,7 @@ def _cheapest(wide: list[tuple[Fix, float]]) -> list[tuple[Fix, float]]:
     return [one for one in dict.fromkeys((worth, enough)) if one is not None]
 
 
-def _said(found: Bisection, fix: Fix, gain: float) -> str:
+def _describe_fix(found: Bisection, fix: Fix, gain: float) -> str:
     points = 100 * (fix.measure.accuracy - found.quantized.accuracy)
     accuracy = f", {points:+.1f} points of accuracy" if found.quantized.accuracy >= 0 else ""
     price = _price(fix, found)

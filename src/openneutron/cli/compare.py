@@ -25,7 +25,7 @@ _CONVERSIONS = "quantized_decomposed::"  # ExecuTorch's operators between float 
 
 @dataclass(frozen=True)
 class Side:
-    """One column; None is what the file does not say."""
+    """One column of the comparison; a figure that the file does not have is None."""
 
     file: str
     made_by: str

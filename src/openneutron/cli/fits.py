@@ -13,11 +13,10 @@ from openneutron.options import SCHEMA, SDK_VERSIONS, check_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openneutron.analyze.fits import Change, Limits, Row
+    from openneutron.analyze.fits import Limits, Row
     from openneutron.report.model import Energy
 
 ALL = "all"
-CLOSEST = 2  # changes to show where none is enough
 
 
 def fits_model(
@@ -152,29 +151,12 @@ def _names(given: list[str] | None) -> list[str]:
     return [targets.load(targets.canonical_name(name)).name for name in dict.fromkeys(given)]
 
 
-def worth_telling(row: Row) -> list[Change]:
-    """The changes that make it fit, the fastest first; where none does, the ones that come closest."""
-    fitting = sorted((one for one in row.changes if one.fits), key=lambda one: one.need.milliseconds_high)
-    if fitting:
-        return fitting
-
-    def lacks(one: Change) -> float:
-        """How many times over its tightest limit it is."""
-        pairs = (
-            (one.need.sram_bytes, row.sram_limit),
-            (one.need.flash_bytes, row.flash_limit),
-            (one.need.milliseconds_high, row.milliseconds_limit),
-        )
-        return max((need / limit for need, limit in pairs if limit), default=0.0)
-
-    return sorted((one for one in row.changes if one.need.sram_bytes), key=lacks)[:CLOSEST]
-
-
 def _print(rows: list[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from openneutron.analyze.fits import describe_need
+    from openneutron.cli.shared.fitting import worth_telling
     from openneutron.report.columns import WHICH_WORD
     from openneutron.report.latency import latency
     from openneutron.terminal import console

@@ -83,5 +83,7 @@ def _graph(graph: GraphInfo, screen: Console) -> None:
     rows.append(f"  inputs {graph.inputs}, outputs {graph.outputs}{calls}")
     if graph.kernels:
         rows.append("  kernels: " + ", ".join(f"{name} x{count}" for name, count in graph.kernels.items()))
+    if graph.attributes:
+        rows.append("  attributes: " + ", ".join(f"{name} {value}" for name, value in graph.attributes.items()))
     for row in rows:
         screen.print(row, markup=False)

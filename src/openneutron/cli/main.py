@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ USER_ERROR = 2  # what click and most tools use for wrong options
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 _VERBOSE = {"-v", "--verbose"}
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # twice what a command imports
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 EXIT_CODES = """\
@@ -33,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Example:
         >>> main(["targets"])
     """
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    # What is imported stays until the process ends: collections while a command starts find nothing.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    code = run(sys.argv[1:] if arguments is None else list(arguments))
+    gc.freeze()  # the process ends and gives its memory back as a whole: what is left needs no last collection
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -65,7 +71,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        missing = _missing(error)
+        missing = _missing_package(error)
         # What an ONNX model needs is more than its own packages, and one extra brings it all.
         onnx = any(word.endswith(".onnx") for word in arguments)
         wanted = missing_extra(missing, "an ONNX model", "onnx") if onnx else missing_extra(missing)
@@ -91,7 +97,7 @@ def _dispatch(arguments: list[str]) -> int:
 
     # A shell that completes asks for every command's options.
     asked = next((word for word in arguments if not word.startswith("-")), "")
-    app = build() if "_OPENNEUTRON_COMPLETE" in os.environ else build(asked)
+    app = build() if "_OPENNEUTRON_COMPLETE" in os.environ else build(asked, alone=arguments[:1] == [asked])
     # typer brings its own copy of click or uses the installed one; its exceptions lead to the right classes either way.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     click_error: Any = usage_error.__mro__[1]
@@ -114,7 +120,7 @@ def _diagnose_without_typer(arguments: list[str]) -> int:
     return OK if print_diagnosis("--json" in arguments) else DIFFERS
 
 
-def _missing(error: Exception) -> str:
+def _missing_package(error: Exception) -> str:
     """The package that an import did not find, "" for any other error and for modules of our own."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return ""

@@ -160,7 +160,7 @@ def _print(found: Sweep) -> None:
     from rich.text import Text
 
     from openneutron.report.columns import WHICH_WORD
-    from openneutron.sweeps.plan import shown
+    from openneutron.sweeps.plan import format_value
     from openneutron.sweeps.task import OK
     from openneutron.terminal import console
 
@@ -175,14 +175,14 @@ def _print(found: Sweep) -> None:
     for row in found[:_TABLE_ROWS]:
         cells = [_figure(row[name], digits=1 if name == "sqnr_db" else 3) for name in known]
         style = "bold" if row["key"] in front else ""
-        table.add_row(row["model"], *(shown(row[name]) for name in axes), *cells, style=style)
+        table.add_row(row["model"], *(format_value(row[name]) for name in axes), *cells, style=style)
     screen = console.stdout()
     screen.print(table)
     if len(found) > _TABLE_ROWS:
         screen.print(Text(f"and {len(found) - _TABLE_ROWS} more"))
     for row in found:
         if row["status"] != OK:
-            which = " ".join([row["model"], *(f"{name}={shown(row[name])}" for name in axes)])
+            which = " ".join([row["model"], *(f"{name}={format_value(row[name])}" for name in axes)])
             screen.print(Text(f"{which}: {row['status']}: {row['reason']}", style="red"), soft_wrap=True)
     good = sum(row["status"] == OK for row in found)
     screen.print(Text(f"{good} of {len(found)} variants ok, {found.known} known before; {found.folder}/index.html"))

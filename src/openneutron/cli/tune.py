@@ -109,7 +109,7 @@ def tune_model(
         source = (model, size or (), calibration, trust)
         limits = target, cycles, trials, workers
         found = _tune(source, Data(data, limit, mean, std), tokenizer, goal, given, limits, stage)
-    write_file(output, to_toml(found.choices, found.rows(), head=_said(found, model)))
+    write_file(output, to_toml(found.choices, found.rows(), head=_describe_result(found, model)))
     if as_json:
         rows = {"reached": found.reached, "cycles": found.cycles, "tried": found.rows(), "layers": list(found.layers)}
         console.put(json.dumps(rows, indent=2))
@@ -179,7 +179,7 @@ def _figures(found: Tuned) -> str:
     return f"{found.measure.sqnr:.1f} dB{accuracy if found.floating.accuracy >= 0 else ''}{perplexity}{cycles}"
 
 
-def _said(found: Tuned, model: str) -> str:
+def _describe_result(found: Tuned, model: str) -> str:
     return f"openneutron tune {model}: {'' if found.reached else 'goal not reached; '}{_figures(found)}"
 
 

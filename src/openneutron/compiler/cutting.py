@@ -72,7 +72,7 @@ class _Crossing:
         bytes_at = [int(sizes[(first < at) & (last >= at)].sum()) for at in range(len(graph.nodes) + 1)]
         return cls(bytes_at, sizes, first, last)
 
-    def held(self, begin: int, end: int) -> tuple[Columns, Columns]:
+    def bytes_held(self, begin: int, end: int) -> tuple[Columns, Columns]:
         """Return by node the bytes of a piece's inputs after their last use, and of its outputs before they are made."""
         nodes = np.arange(begin, end + 1)
         entering = (self.first < begin) & (self.last >= begin)
@@ -100,7 +100,7 @@ def _points(crossing: list[int]) -> list[int]:
 
 def _need(found: list[Columns], crossing: _Crossing, begin: int, end: int) -> int:
     """Estimate the bytes of nodes [begin, end) as one graph, with inputs, outputs and tensors that other graphs need."""
-    dead, unborn = crossing.held(begin, end)
+    dead, unborn = crossing.bytes_held(begin, end)
     peak = np.full(end - begin + 1, _NEVER, np.int64)
     peak[0] = 0
     for at in range(begin, end):

@@ -7,7 +7,7 @@ that shape by the kernel that makes them (the trailing dimension stays the chann
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,7 @@ ITEM_BYTES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Alias:
+class Alias(NamedTuple):
     """A value stored inside another one: element (n, y, x, c) is at offset + n*plane + y*pitch + x*pixel + c*item."""
 
     root: int
@@ -73,8 +72,7 @@ class Value:
         return self.shape[2] * self.shape[3] * ITEM_BYTES[self.dtype]
 
 
-@dataclass(frozen=True)
-class RowDemand:
+class RowDemand(NamedTuple):
     """Which rows of an input one output row needs: lo = y*stride//divide - before, rows [lo, lo+extent) clipped.
 
     Element-wise: (1, 1, 0, 1). A window of extent e, stride s, top padding p: (s, 1, p, e). Nearest x2: (1, 2, 0, 1).

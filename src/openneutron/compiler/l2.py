@@ -88,8 +88,7 @@ class Loop:
 Task: TypeAlias = Call | Dma | Wait | Loop
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(NamedTuple):
     """A segment's input `dying` and its output `born` may share bytes: no row is written before those it covers are dead.
 
     Rows made from the top down: the output starts at least `distance` bytes below the input. From the bottom up (`upward`):

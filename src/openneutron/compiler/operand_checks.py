@@ -6,7 +6,7 @@ Kernels and limits read these positions without checking them again, so a malfor
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
@@ -20,8 +20,7 @@ _LEAST_SCALE = 2.0**-126  # the smallest normal float32
 _SIGNED_SCALES = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
 
 
-@dataclass(frozen=True)
-class Arity:
+class Arity(NamedTuple):
     """Fewest and most inputs, the positions that may be absent (-1), and the most outputs."""
 
     least: int

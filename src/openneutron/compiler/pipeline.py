@@ -23,7 +23,7 @@ from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
-from openneutron.compiler.front.left_out import unmatched
+from openneutron.compiler.front.left_out import unmatched_patterns
 from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.front.memory_limits import has_too_many_ends
 from openneutron.compiler.front.parsed_model import OperatorCache, ParsedModel
@@ -111,7 +111,7 @@ def _compile_once(
     budget = None
     if options.fit_bytes is not None:
         budget = options.fit_bytes - graph.io_bytes
-    constants = choose_constant_forms(graph, target, options.passes_off)
+    constants = choose_constant_forms(graph, target, options.passes_off, options.known_weights)
     units: list[Unit] = []
     for optimize in _efforts(target, options):
         try:
@@ -250,7 +250,7 @@ def parse_for(data: bytes, options: Options) -> ParsedModel:
             hint="give the .tflite it was made from; `openneutron inspect` reads this one",
         )  # fmt: skip
     kept = options.operators_not_to_delegate
-    without_effect = unmatched(model, kept)  # before loops are unrolled: a pattern may name one
+    without_effect = unmatched_patterns(model, kept)  # before loops are unrolled: a pattern may name one
     return ParsedModel(model, target, unroll_control_flow(model, target, kept), without_effect)
 
 

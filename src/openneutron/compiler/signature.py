@@ -7,7 +7,7 @@ function, so what one accepts the other compiles.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,7 @@ from openneutron.litert.graph import DType, Graph, Operator, Quantization, Tenso
 from openneutron.litert.operator_options import options_of
 
 
-@dataclass(frozen=True)
-class TensorSignature:
+class TensorSignature(NamedTuple):
     """The properties of a tensor that limits check.
 
     `values` holds the data of integer constants that shape the result (axes, paddings, sizes) and of single constants

@@ -117,7 +117,7 @@ def misuse(graph: Graph, variables: Variables) -> dict[int, Reason]:
         if problem is not None:
             message, hint = problem
             reasons |= {at: Reason("variable", message, variable.name, hint) for at in variable.users}
-    reasons |= _depending(graph, variables, unsteady)
+    reasons |= _dependent_operators(graph, variables, unsteady)
     for at, op in enumerate(graph.operators):
         if op.code in (READ, ASSIGN) and (not op.inputs or op.inputs[0] not in variables.of_tensor):
             reasons[at] = Reason("variable", "its variable is not named by a VAR_HANDLE of the same graph", "")
@@ -131,7 +131,7 @@ def _inside(variables: Variables, variable: Variable) -> tuple[str, str] | None:
     return f"variable {variable.name!r} is named in graph {where!r} too", "read and assign it in the main graph only"
 
 
-def _depending(graph: Graph, variables: Variables, names: list[str]) -> dict[int, Reason]:
+def _dependent_operators(graph: Graph, variables: Variables, names: list[str]) -> dict[int, Reason]:
     """Return the operators that depend on a variable without a fixed shape: their own shapes are unknown too."""
     reasons: dict[int, Reason] = {}
     waiting, met = list(names), set(names)

@@ -149,7 +149,7 @@ def unrolled_from(node: Node) -> str:
     return str((node.meta.get("custom") or {}).get(_UNROLLED, ""))
 
 
-def copied(graph: Graph) -> Graph:
+def copy_graph(graph: Graph) -> Graph:
     """Return a copy with unchanged node names; torch's own copy renames an argument called "input" or "id"."""
     made = copy.deepcopy(graph)
     for old, new in zip(graph.nodes, made.nodes, strict=True):

@@ -29,10 +29,12 @@ from openneutron.executorch.capture.export import (
 from openneutron.executorch.capture.structure import InputStructure, call_structure
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
+from openneutron.executorch.deliver.etrecord import etrecord_of
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize
+from openneutron.executorch.methods import add_methods, check_methods
 from openneutron.executorch.partition.border_facts import quantized_inputs
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 from openneutron.executorch.place.whole_program import whole_program, with_cpu_times
@@ -47,10 +49,11 @@ from openneutron.executorch.quantize.accuracy import (
     warnings_of_outputs,
     worst_sqnr,
 )
+from openneutron.executorch.quantize.check.saturated import saturated_warnings
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
-from openneutron.executorch.quantize.states import restore, states_of
+from openneutron.executorch.quantize.states import restore, separate_module, states_of
 from openneutron.executorch.quantize.train.aware import Trained, train_quantized
 from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again
 from openneutron.executorch.run.runtime import runner_of
@@ -68,14 +71,15 @@ from openneutron.program import Program
 from openneutron.report.accuracy import low_outputs
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
-from openneutron.report.text import text_notes
+from openneutron.report.text import Chunk, text_notes
 
 
 @dataclass(frozen=True)
 class Built:
     """A compiled program with what comparisons need.
 
-    `quantized` is the converted PT2E module, `edge` the lowered Edge program, `partitions` hold LiteRT models.
+    `quantized` is the converted PT2E module, `made` what it was made with, `edge` the lowered Edge program, `partitions` hold
+    LiteRT models.
     """
 
     pte: bytes
@@ -85,6 +89,7 @@ class Built:
     edge: ExportedProgram
     borders: tuple[Border, ...] = ()
     etrecord: Callable[[], Any] | None = None
+    made: Quantized | None = None
 
 
 def compile_module(
@@ -100,12 +105,13 @@ def compile_module(
     dump_intermediates: bool = False,
     structure: InputStructure | None = None,
     constant_methods: Mapping[str, Any] | None = None,
+    methods: Mapping[str, Inputs] | None = None,
     **options: Any,
 ) -> Program:
     """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `Options`'.
 
     `structure` says how the arguments that users give hold the inputs, where these are not tensors by position.
-    `constant_methods` are numbers by the name of the method that gives them.
+    `constant_methods` are numbers by the name of the method that gives them, `methods` example inputs of further methods.
 
     With `int8_io` the program takes and gives INT8: its border quantizes nothing. An exported program that is still in
     float is quantized when there is calibration data.
@@ -116,7 +122,7 @@ def compile_module(
     built = build(
         source, example_inputs, calibration=calibration, progress=progress, name=name,
         channels_last=channels_last, int8_io=int8_io, dump_kernel_selection_code=dump_kernel_selection_code,
-        dump_intermediates=dump_intermediates, constant_methods=constant_methods, **options,
+        dump_intermediates=dump_intermediates, constant_methods=constant_methods, methods=methods, **options,
     )  # fmt: skip
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
     dumps: dict[str, bytes | str] = {}
@@ -191,6 +197,7 @@ def build(
     placement: str = "all",
     train: Any = None,
     constant_methods: Mapping[str, Any] | None = None,
+    methods: Mapping[str, Inputs] | None = None,
     **options: Any,
 ) -> Built:
     """Compile as `compile_module` does, and return the quantized module and each partition too.
@@ -207,6 +214,10 @@ def build(
     chosen = Choices.of(options)
     spec = spec_options({"target": target, **options})
     wish = Wish.of({"quality": "plain", **options})
+    if methods:
+        check_methods(methods, engines, spec, int8_io=int8_io)
+        if isinstance(source, ExportedProgram) or train is not None or channels_last:
+            raise OptionError("methods are for modules with calibration data", hint="give the nn.Module")
     source, chosen, notes = with_plain_weights(source, chosen)
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
@@ -245,7 +256,22 @@ def build(
             built = _improve(
                 built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options
             )
-    return deliver.finish(built, source, made.samples)
+    if methods:
+        with stages("compiling further methods"):
+            built = _with_methods(built, source, methods, deliver)
+    return deliver.finish(_with_saturated(built, made, stages), source, made.samples)
+
+
+def _with_saturated(built: Built, made: Quantized, stages: Stages) -> Built:
+    """Return the program with warnings about outputs whose good figures come from clear answers alone."""
+    if built.quantized is None:
+        return built
+    with stages("looking at saturated outputs"):
+        found = saturated_warnings(
+            built.quantized, separate_module(made.exported), made.samples, built.report.outputs
+        )  # fmt: skip
+    report = dataclasses.replace(built.report, warnings=(*built.report.warnings, *found))
+    return dataclasses.replace(built, report=report)
 
 
 def _may_be_wide(engines: Engines, spec: Options) -> bool:
@@ -329,7 +355,7 @@ class _Delivery:
         if found:
             text = text_notes(report, context=found["get_max_seq_len"], cache_bytes=_state_bytes(lowered.pte))
             report = dataclasses.replace(report, notes=(*text, *report.notes))
-        return Built(lowered.pte, report, partitions, quantized, lowered.edge, lowered.borders, lowered.etrecord)
+        return Built(lowered.pte, report, partitions, quantized, lowered.edge, lowered.borders, lowered.etrecord, made)
 
     def finish(
         self, built: Built, model: torch.nn.Module | ExportedProgram | None = None, samples: Sequence[Inputs] = ()
@@ -386,6 +412,36 @@ def _improve(
         quantization=quantization_file(found.choices, deliver.source) if found.choices != chosen else "",
     )
     return dataclasses.replace(found.built, report=report)
+
+
+def _longest(methods: Mapping[str, Inputs]) -> tuple[str, int] | None:
+    """Return the method for the most tokens with their positions, and how many."""
+    sizes = {name: inputs[0].numel() for name, inputs in methods.items() if len({one.numel() for one in inputs}) == 1}
+    return max(sizes.items(), key=lambda one: one[1]) if sizes else None
+
+
+def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliver: _Delivery) -> Built:
+    """Return the program with methods beside `forward`."""
+    assert built.made is not None
+    constants = with_given(decoder_constants(built.made.program), deliver.constants)
+    added = add_methods(
+        built.edge, built.made, model, methods, spec=deliver.spec, engines=deliver.engines, placement=deliver.placement,
+        constants=constants,
+    )  # fmt: skip
+    files = {**built.report.files, "pte": len(added.pte)}
+    notes = built.report.notes
+    if "get_max_seq_len" in constants and (longest := _longest(methods)) is not None:
+        name, tokens = longest
+        text = text_notes(
+            built.report, context=constants["get_max_seq_len"], cache_bytes=_state_bytes(built.pte),
+            chunk=Chunk(name, tokens, added.milliseconds[name]),
+        )  # fmt: skip
+        notes = (*text, *(note for note in notes if not note.startswith("text: ")))
+    report = dataclasses.replace(built.report, files=files, notes=(*added.notes, *notes))
+    record = partial(etrecord_of, built.edge, added.executorch_program)
+    return dataclasses.replace(
+        built, pte=added.pte, report=report, partitions=(*built.partitions, *added.partitions), etrecord=record
+    )
 
 
 def _state_bytes(pte: bytes) -> int:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from executorch.exir import EdgeProgramManager
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
@@ -105,11 +106,8 @@ def lower_program(
     lowered = with_graph(
         program, GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature
     )
-    # With gradients a buffer that the CPU keeps could not be written in place.
-    with stages("writing the program"), torch.no_grad(), read_delegate_results(), write_without_inductor():
-        _keep_first_contents(program)
-        executorch_program = edge.to_executorch()
-        pte = write_sealed(executorch_program.write_to_file)
+    with stages("writing the program"):
+        pte, executorch_program = written(edge)
     gone = {border.node for border in borders if not border.reason}
     verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
     check_host_kernels(tuple(read_plan(pte, where="<pte>", with_payloads=False).operators), verdicts)
@@ -117,6 +115,16 @@ def lower_program(
     unmatched = () if partitioner is None else partitioner.unmatched
     record = partial(etrecord_of, lowered, executorch_program)
     return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas), retraced, unmatched, record)
+
+
+def written(edge: EdgeProgramManager) -> tuple[bytes, Any]:
+    """Return the sealed `.pte` of an Edge program, which is rewritten in place, and ExecuTorch's manager of it."""
+    # With gradients a buffer that the CPU keeps could not be written in place.
+    with torch.no_grad(), read_delegate_results(), write_without_inductor():
+        for name in edge.methods:
+            _keep_first_contents(edge.exported_program(name))
+        program = edge.to_executorch()
+        return write_sealed(program.write_to_file), program
 
 
 def _keep_first_contents(program: ExportedProgram) -> None:

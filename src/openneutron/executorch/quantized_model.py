@@ -101,8 +101,13 @@ def quantize(
         chosen = chosen if choose is None else choose(exported, chosen)
         module, program, notes, warnings = _convert(exported, inputs, batches, chosen, engines, bodies, stages)
         with stages("running the model in float"), one_thread():
-            wanted = run_original(model, batches[: SEQUENCE if decoder_constants(exported) else SAMPLES])
+            wanted = run_original(model, batches[: SEQUENCE if _is_sequence(exported, module) else SAMPLES])
     return Quantized(module, program, exported, batches, wanted, piece_labels(exported), notes, warnings, chosen)
+
+
+def _is_sequence(exported: ExportedProgram, module: GraphModule) -> bool:
+    """Whether samples are steps of one sequence: the model keeps state, so its first results say little of later ones."""
+    return bool(decoder_constants(exported) or states_of(module))
 
 
 def quantize_again(

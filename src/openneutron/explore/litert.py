@@ -11,6 +11,7 @@ from typing import Any
 
 from openneutron.explore.drawing import CPU, NPU, Drawing, Edge, Node, Overlay
 from openneutron.litert.check_graph import GRAPH_FIELDS
+from openneutron.litert.flexbuffer import read_map
 from openneutron.litert.graph import Graph, Model, Operator, Tensor
 from openneutron.microcode.graph_op import is_graph_op
 from openneutron.report.html.graph_view import module_path
@@ -47,7 +48,7 @@ def _draw(graph: Graph, names: list[str], number: int) -> Drawing:
     compiled = 0
     engines: dict[str, float | str] = {}
     for index, op in enumerate(graph.operators):
-        opened: tuple[str, ...] = _called(op, names)
+        opened: tuple[str, ...] = _called_graphs(op, names)
         if is_graph_op(op) and number == 0:
             opened, compiled = (neutron_graph_id(compiled),), compiled + 1
         nodes.append(_node(graph, index, op, source, opened))
@@ -70,7 +71,8 @@ def _node(graph: Graph, index: int, op: Operator, source: dict[int, tuple[str, i
         elif tensor >= 0:
             attributes[f"constant {at}"] = _line(graph.tensors[tensor])
     if op.custom_options:
-        attributes["custom options"] = f"{len(op.custom_options):,} bytes"
+        found = {name: str(value) for name, value in read_map(op.custom_options).items()}
+        attributes |= found or {"custom options": f"{len(op.custom_options):,} bytes"}
     place = module_path(graph.tensors[op.outputs[0]].name)[:-1] if op.outputs else ()
     outputs = tuple(_describe(graph.tensors[tensor]) for tensor in op.outputs)
     return Node(operator_id(index), op.label, "/".join(place), attributes, tuple(edges), outputs, opened)
@@ -80,7 +82,7 @@ def _options(options: Any) -> dict[str, str]:
     return {name: str(value)[:_LONGEST] for name, value in vars(options).items()} if options is not None else {}
 
 
-def _called(op: Operator, names: list[str]) -> tuple[str, ...]:
+def _called_graphs(op: Operator, names: list[str]) -> tuple[str, ...]:
     numbers = [getattr(options, name, None) for options in (op.options, op.options2) for name in GRAPH_FIELDS]
     return tuple(names[number] for number in numbers if number is not None and 0 < number < len(names))
 

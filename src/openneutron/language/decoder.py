@@ -1,4 +1,4 @@
-"""A decoder that runs one token a call: positions and tokens are checked before the model sees them.
+"""A decoder that runs one token a call, or several of a prompt: positions and tokens are checked before the model sees them.
 
 Example:
     >>> decoder = Decoder(program.run, program.reset, context=256, vocabulary=512)
@@ -24,7 +24,8 @@ class Decoder:
     """A model and the position of its next token.
 
     `step` takes a token and its position and returns the logits of the next token; `reset` begins a new text. The model has
-    `context` positions and `vocabulary` tokens; `where` names it in messages.
+    `context` positions and `vocabulary` tokens; `where` names it in messages. `chunk`, where there is one, takes as many tokens
+    as `chunk_size` says and the position of the first.
     """
 
     step: Callable[[int, int], Any]
@@ -33,6 +34,8 @@ class Decoder:
     vocabulary: int
     where: str = ""
     position: int = 0
+    chunk: Callable[[Sequence[int], int], Any] | None = None
+    chunk_size: int = 0
 
     @property
     def left(self) -> int:
@@ -45,13 +48,18 @@ class Decoder:
         self.position = 0
 
     def feed(self, tokens: Sequence[int]) -> Logits:
-        """Give tokens to the model, one after the other, and return the logits behind the last one.
+        """Give tokens to the model, in chunks as long as there are enough of them, and return the logits behind the last one.
 
         Nothing is given where one of them is outside the vocabulary, or all do not fit the context.
         """
         self.check(tokens)
         found: Any = None
-        for token in tokens:
+        whole = len(tokens) - len(tokens) % self.chunk_size if self.chunk is not None else 0
+        for at in range(0, whole, max(self.chunk_size, 1)):
+            assert self.chunk is not None
+            found = self.chunk(tokens[at : at + self.chunk_size], self.position)
+            self.position += self.chunk_size
+        for token in tokens[whole:]:
             found = self.step(token, self.position)
             self.position += 1
         return np.asarray(found, np.float32).reshape(-1)[-self.vocabulary :]

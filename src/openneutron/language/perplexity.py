@@ -83,7 +83,7 @@ def read_sequences(
             hint="give integers, [length] or [sequences, length]",
         )
     rows = [[int(one) for one in row if one >= 0] for row in np.atleast_2d(data)]
-    return _checked([row for row in rows if row], where)
+    return _check_sequences([row for row in rows if row], where)
 
 
 def _of_text(data: bytes, where: str, tokenizer: Tokenizer | None) -> list[list[int]]:
@@ -94,10 +94,10 @@ def _of_text(data: bytes, where: str, tokenizer: Tokenizer | None) -> list[list[
         lines = [line for line in data.decode().splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise FormatError(f"byte {error.start} is no text", where=where) from error
-    return _checked([[*begin, *tokenizer.encode(line)] for line in lines], where)
+    return _check_sequences([[*begin, *tokenizer.encode(line)] for line in lines], where)
 
 
-def _checked(rows: list[list[int]], where: str) -> list[list[int]]:
+def _check_sequences(rows: list[list[int]], where: str) -> list[list[int]]:
     if not any(len(row) > 1 for row in rows):
         raise OptionError("no sequence has two tokens", where=where, hint="give longer ones")
     return [row for row in rows if len(row) > 1]

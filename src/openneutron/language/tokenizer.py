@@ -52,11 +52,11 @@ class _Json:
 
     @property
     def bos(self) -> int | None:
-        return next(iter(self._known(_BEGINS)), None)
+        return next(iter(self._known_tokens(_BEGINS)), None)
 
     @property
     def eos(self) -> tuple[int, ...]:
-        return self._known(_ENDS)
+        return self._known_tokens(_ENDS)
 
     def encode(self, text: str) -> Sequence[int]:
         return list(self.made.encode(text, add_special_tokens=False).ids)
@@ -64,7 +64,7 @@ class _Json:
     def decode(self, tokens: Iterable[int]) -> str:
         return str(self.made.decode(list(tokens)))
 
-    def _known(self, names: Iterable[str]) -> tuple[int, ...]:
+    def _known_tokens(self, names: Iterable[str]) -> tuple[int, ...]:
         found = (self.made.token_to_id(name) for name in names)
         return tuple(one for one in found if one is not None)
 

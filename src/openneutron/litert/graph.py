@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -172,8 +172,7 @@ class Tensor:
         return self.elements * self.dtype.itemsize
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """Element type of a VARIANT tensor (tensor lists)."""
 
     shape: tuple[int, ...]
@@ -235,8 +234,7 @@ class Graph:
         return readers
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """A named entry point: argument names → tensor indices of graph `graph`."""
 
     key: str
@@ -245,8 +243,7 @@ class Signature:
     outputs: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(NamedTuple):
     """A named blob such as "min_runtime_version"."""
 
     name: str
@@ -288,7 +285,7 @@ def copy_model(model: Model) -> Model:
 
 
 def _twin(record: _Record) -> _Record:
-    """A record with the same fields; `copy.copy` takes five times as long."""
+    """Return a shallow copy of a record; `copy.copy` takes five times as long."""
     made = object.__new__(type(record))
     vars(made).update(vars(record))
     return made

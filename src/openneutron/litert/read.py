@@ -12,8 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from openneutron.errors import FormatError
 from openneutron.litert.check_graph import check_model
@@ -33,8 +32,7 @@ SCHEMA_VERSION = 3
 _COMPILED = {"ethos-u": "for Arm's Ethos-U by Vela", "edgetpu-custom-op": "for Google's Edge TPU"}
 
 
-@dataclass(frozen=True)
-class _Code:
+class _Code(NamedTuple):
     number: int
     custom: str
     version: int

@@ -10,7 +10,7 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.machine.window import least_window
 from openneutron.microcode.encode import PROFILE_RECORD_BYTES, align
@@ -28,8 +28,7 @@ def context_bytes(pointer: int = POINTER_BYTES) -> int:
     return _CONTEXT_FIXED + _CONTEXT_POINTERS * pointer
 
 
-@dataclass(frozen=True)
-class RuntimeMemory:
+class RuntimeMemory(NamedTuple):
     """Bytes of one model: its context with the window that constants are decoded in, and everything else it is handed."""
 
     context_bytes: int

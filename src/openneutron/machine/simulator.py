@@ -120,7 +120,7 @@ class _Buffer:
         return self._before.tobytes() == self._after.tobytes() == _GUARDED
 
 
-def filled(data: bytes) -> _Buffer:
+def copy_in(data: bytes) -> _Buffer:
     """A copy of `data` where the driver reads it."""
     buffer = _Buffer(len(data))
     buffer.data[:] = np.frombuffer(data, np.uint8)
@@ -149,7 +149,7 @@ class Simulator:
         where: str = "",
     ) -> None:
         self._where = where
-        self._blocks = [filled(block) for block in (microcode, weights, kernels)]
+        self._blocks = [copy_in(block) for block in (microcode, weights, kernels)]
         pointers = [block.pointer for block in self._blocks]
         timeout = driver.TIMEOUT_DEFAULT if timeout_seconds is None else timeout_seconds
         config = driver.ModelConfig(*pointers, timeout)

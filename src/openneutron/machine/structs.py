@@ -8,8 +8,7 @@ Example:
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from openneutron.machine.targets import Target
 
@@ -27,8 +26,7 @@ _C = {
 }
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One member; `kind` is a number's type or `text`."""
 
     name: str
@@ -36,8 +34,7 @@ class Field:
     meaning: str
 
 
-@dataclass(frozen=True)
-class Struct:
+class Struct(NamedTuple):
     """A struct by its name in C."""
 
     name: str

@@ -21,7 +21,7 @@ def least_window(microcode: bytes, weights: bytes, kernels: bytes, where: str = 
     plain = int(header_of(microcode)["plain_bytes"])
     if plain == 0:
         return 0
-    blocks = [_aligned(block) for block in (microcode, weights, kernels)]
+    blocks = [_align(block) for block in (microcode, weights, kernels)]
     config = driver.ModelConfig(*(pointer for _, pointer in blocks), 0)
     sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
     least = ctypes.c_size_t()
@@ -32,7 +32,7 @@ def least_window(microcode: bytes, weights: bytes, kernels: bytes, where: str = 
     return plain - int(library.neutronGetModelContextSize(blocks[0][1], len(microcode)) - least.value)
 
 
-def _aligned(data: bytes) -> tuple[Any, int]:
+def _align(data: bytes) -> tuple[Any, int]:
     """Return bytes in aligned memory and their address: the same bytes where they lie so, else a copy."""
     place = np.frombuffer(data, np.uint8)
     if len(data) and place.ctypes.data % ALIGNMENT == 0:

@@ -11,8 +11,8 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import field, fields
+from typing import Any, NamedTuple
 
 from openneutron.errors import FormatError, InternalError
 
@@ -26,8 +26,7 @@ WRITTEN_ROLES = ("output", "workspace", *STATE_ROLES)
 CONSTANT_ROLES = ("weights", "table", "lut", "rows", "columns", "workspace", *STATE_ROLES)
 
 
-@dataclass(frozen=True)
-class KernelAbi:
+class KernelAbi(NamedTuple):
     """One kernel of the firmware.
 
     `operands` are roles in order; a role ending in "?" may be absent (region WEIGHTS, zero channels). The output is

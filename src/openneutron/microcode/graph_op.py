@@ -1,25 +1,27 @@
 """The NeutronGraph operator: adds a compiled group to a LiteRT model, and reads it back.
 
 Inputs: the group's inputs, then the constant UINT8 tensors microcode, weights, kernels. Outputs: the group's outputs, then
-scratch; with profiling also profile and debug.
+scratch; with profiling also profile and debug. Attributes say again what the microcode's header says, for viewers such as
+Netron; nothing that runs the operator reads them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from openneutron.errors import FormatError
+from openneutron.litert.flexbuffer import encode_map
 from openneutron.litert.graph import DType, Graph, Operator, Tensor
 from openneutron.microcode.instructions import Program
+from openneutron.microcode.table import FORMAT_VERSION
 
 CUSTOM_CODE = "NeutronGraph"
 BLOCKS = ("microcode", "weights", "kernels")
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """The three blocks of one NeutronGraph and the tensors it reads and writes."""
 
     microcode: bytes
@@ -44,7 +46,26 @@ def add_graph_op(
     spare = [tensor("scratch", program.scratch_bytes)]
     if program.profiling:
         spare += [tensor("profile", 16 * program.call_count), tensor("debug", 1)]
-    return Operator("CUSTOM", [*inputs, *constants], [*outputs, *spare], custom_code=CUSTOM_CODE)
+    return Operator(
+        "CUSTOM", [*inputs, *constants], [*outputs, *spare],
+        custom_code=CUSTOM_CODE, custom_options=encode_map(attributes_of(microcode, weights, program)),
+    )  # fmt: skip
+
+
+def attributes_of(microcode: bytes, weights: bytes, program: Program) -> dict[str, int | str]:
+    """Return the attributes of the operator with these blocks."""
+    return {
+        "calls": program.call_count,
+        "converter": f"OpenNeutron {'.'.join(map(str, program.converter_version))}",
+        "format_version": FORMAT_VERSION,
+        "kernels_bytes": len(program.kernels),
+        "microcode_bytes": len(microcode),
+        "prefetch_bytes": program.prefetch_bytes,
+        "scratch_bytes": program.scratch_bytes,
+        "state_bytes": program.state_bytes,
+        "target": program.target,
+        "weights_bytes": len(weights),
+    }
 
 
 def is_graph_op(op: Operator) -> bool:

@@ -22,8 +22,7 @@ class TensorRow:
     zero_point: int = 0
 
 
-@dataclass(frozen=True)
-class StateRow:
+class StateRow(NamedTuple):
     """See `table.STATE_ROW`."""
 
     offset: int

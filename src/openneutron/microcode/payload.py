@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.microcode.header import size_of, unpack
-from openneutron.microcode.pte import read_plan
+from openneutron.microcode.pte import read_plan, stored_payloads
 from openneutron.microcode.table import ALIGNMENT, HEADER, MAGIC, TENSOR, VERSION_WORD, Flag
 
 BACKEND_ID: Final = "NeutronBackend"  # the name upstream registered; a .pte finds its delegate by it
@@ -217,18 +217,17 @@ def payloads_of_pte(pte: bytes, *, where: str = "<pte>") -> list[Payload]:
 def frame_of_pte(pte: bytes, *, where: str = "<pte>") -> bytes:
     """Return the program with zeros in place of the Neutron delegates' blocks and checksums, for `certify`."""
     made = bytearray(pte)
-    searched: dict[bytes, int] = {}  # equal payloads may be stored once, or one behind the other
-    for blob in delegate_blobs(pte, where=where):
-        found = parse_payload(blob, where=where)
-        begin = pte.find(blob, searched.get(blob, 0))
-        if begin < 0:
+    for stored in stored_payloads(pte, where=where):
+        if stored.backend != BACKEND_ID:
             continue
-        searched[blob] = begin + 1
-        at = begin + _align(4 + 2 * (len(found.input_map) + len(found.output_map)))
-        for block in (found.microcode, found.weights, found.kernels):
-            made[at : at + len(block)] = bytes(len(block))
-            at += _align(len(block))
-        made[begin + len(blob) - 4 : begin + len(blob)] = bytes(4)
+        found = parse_payload(stored.whole, where=where)
+        blocks = len(found.microcode), len(found.weights), len(found.kernels)
+        at = stored.at + _align(4 + 2 * (len(found.input_map) + len(found.output_map)))
+        for size, apart in zip(blocks, (-1, stored.weights_at, -1), strict=True):
+            place = at if apart < 0 else apart
+            made[place : place + size] = bytes(size)
+            at += _align(size) if apart < 0 else 0
+        made[stored.end - 4 : stored.end] = bytes(4)
     return bytes(made)
 
 

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from openneutron.errors import FormatError
 from openneutron.litert.walker import Table, Walker
+from openneutron.microcode.shared_weights import find_apart, with_weights
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ _TENSOR: Final = 5  # in the union of values
 _TENSOR_LISTS: Final = (10, 11)  # lists of tensors, and of those that may be absent
 _KERNEL_CALL, _DELEGATE_CALL = 1, 2  # in the union of instructions
 _IN_SEGMENT: Final = 1
+_NAMED_DATA: Final = 7  # of the program: blobs by name
 # ExecuTorch's numbers of element types, by the names numpy and LiteRT use.
 DTYPES: Final = {
     0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
@@ -69,6 +71,17 @@ class Plan:
     payloads: tuple[tuple[str, bytes], ...]
     planned_bytes: int = 0
     direct: bool = False
+
+
+@dataclass(frozen=True)
+class StoredPayload:
+    """A delegate's data, whole, and where the file has it: bytes [at, end), weights that are apart at `weights_at`."""
+
+    backend: str
+    whole: bytes
+    at: int
+    end: int
+    weights_at: int = -1
 
 
 @dataclass(frozen=True)
@@ -146,12 +159,12 @@ def _plan_value(walker: Walker, position: int) -> PlanValue:
     return PlanValue(_value(walker, position), constant, planned.u32(0), planned.u32(1) | planned.u32(2) << 32)
 
 
-def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
-    """Read `forward`, or else the first plan, of a program; a `FormatError` names the byte that is wrong.
+def read_plan(pte: bytes, *, where: str, with_payloads: bool = True, method: str = _METHOD) -> Plan:
+    """Read a method, or else the first plan, of a program; a `FormatError` names the byte that is wrong.
 
-    The delegates' data are copied unless `with_payloads` is False.
+    The delegates' data are copied unless `with_payloads` is False, with the weights that methods share.
     """
-    walker, program, plan = _open(pte, where)
+    walker, program, plan = _open(pte, where, method)
     values = plan.positions(2)
     operators = [_operator(walker.table(at, "operator")) for at in plan.positions(6)]
     delegates = [walker.table(at, "delegate") for at in plan.positions(7)]
@@ -178,14 +191,41 @@ def read_plan(pte: bytes, *, where: str, with_payloads: bool = True) -> Plan:
     )
 
 
+def computing_methods(pte: bytes, *, where: str) -> tuple[str, ...]:
+    """Return the methods that call delegates, `forward` first; others give constants.
+
+    Example:
+        >>> computing_methods(Path("decoder.pte").read_bytes(), where="decoder.pte")
+        ('forward', 'prefill')
+    """
+    _, plans = open_plans(pte, where)
+    found = [plan.text(0) for plan in plans if plan.positions(7)]
+    return tuple(sorted(found, key=lambda name: name != _METHOD))
+
+
+def stored_payloads(pte: bytes, *, where: str) -> list[StoredPayload]:
+    """Return the delegates' data of all methods, `forward` first."""
+    found = []
+    for method in computing_methods(pte, where=where):
+        walker, program, plan = _open(pte, where, method)
+        for position in plan.positions(7):
+            delegate = walker.table(position, "delegate")
+            at, stored = _stored(walker, program, delegate)
+            apart = find_apart(stored)
+            place = -1 if apart is None else _named(walker, program, apart.key)[0]
+            end = at + (len(stored) if apart is None else apart.payload_bytes)
+            found.append(StoredPayload(delegate.text(0), _whole(walker, program, stored), at, end, place))
+    return found
+
+
 def open_plans(pte: bytes, where: str) -> tuple[Walker, list[Table]]:
     """Return the walker and all plans of a program, `forward` among them."""
     walker, program, _ = _open(pte, where)
     return walker, [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
 
 
-def _open(pte: bytes, where: str) -> tuple[Walker, Table, Table]:
-    """Return the walker, the program and its plan."""
+def _open(pte: bytes, where: str, method: str = _METHOD) -> tuple[Walker, Table, Table]:
+    """Return the walker, the program and the plan of a method."""
     if pte[4:6] != IDENTIFIER[:2]:
         raise FormatError("not an ExecuTorch program (no identifier ET at byte 4)", where=where)
     walker = Walker(pte, where)
@@ -193,7 +233,7 @@ def _open(pte: bytes, where: str) -> tuple[Walker, Table, Table]:
     plans = [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
     if not plans:
         raise FormatError("the program has no execution plan", where=where)
-    return walker, program, next((one for one in plans if one.text(0) == _METHOD), plans[0])
+    return walker, program, next((one for one in plans if one.text(0) == method), plans[0])
 
 
 def _operator(table: Table) -> str:
@@ -224,21 +264,45 @@ def _value(walker: Walker, position: int) -> PlanTensor:
 
 
 def _payload(walker: Walker, program: Table, delegate: Table) -> bytes:
-    """A delegate's data, inside the flatbuffer or in a segment behind it."""
+    """A delegate's data with weights that are stored apart."""
+    return _whole(walker, program, _stored(walker, program, delegate)[1])
+
+
+def _whole(walker: Walker, program: Table, stored: bytes) -> bytes:
+    return with_weights(stored, lambda key: _named(walker, program, key)[1], where=walker.source)
+
+
+def _stored(walker: Walker, program: Table, delegate: Table) -> tuple[int, bytes]:
+    """A delegate's data and its place, inside the flatbuffer or in a segment behind it."""
     reference = delegate.table(1, "delegate data")
     if reference is None:
-        return b""
+        return 0, b""
     index = reference.u32(1)
-    if reference.i8(0) != _IN_SEGMENT:
-        data = walker.table(value_at(program.positions(3), index, program), "delegate data").vector(0, "u1")
-        return b"" if data is None else data.tobytes()
+    if reference.i8(0) == _IN_SEGMENT:
+        return _segment(walker, program, index)
+    inline = walker.table(value_at(program.positions(3), index, program), "delegate data")
+    data = inline.vector(0, "u1")
+    return (0, b"") if data is None else (inline.target(0) + 4, data.tobytes())
+
+
+def _named(walker: Walker, program: Table, key: str) -> tuple[int, bytes]:
+    """The named data of a key and its place."""
+    for position in program.positions(_NAMED_DATA):
+        one = walker.table(position, "named data")
+        if one.text(0) == key:
+            return _segment(walker, program, one.u32(1))
+    raise program.error(f"the program has no named data {key!r}")
+
+
+def _segment(walker: Walker, program: Table, index: int) -> tuple[int, bytes]:
     segment = walker.table(value_at(program.positions(4), index, program), "segment")
     if walker.size < 8 + _EXTENDED_HEADER.size:
         raise program.error("the file ends inside its header")
     magic, _, _, base = _EXTENDED_HEADER.unpack_from(walker.data, 8)
     if magic != _EXTENDED_MAGIC:
         raise program.error("the program has segments but no header that says where they begin")
-    return walker.span(base + segment.u64(0), segment.u64(1), "segment").tobytes()
+    at = base + segment.u64(0)
+    return at, walker.span(at, segment.u64(1), "segment").tobytes()
 
 
 def value_at(items: list[T], index: int, table: Table) -> T:

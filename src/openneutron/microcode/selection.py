@@ -49,7 +49,7 @@ def selection_code(kernel_ids: Iterable[int], target: str, converter_version: st
 
 
 def render(selection: Selection) -> str:
-    """A selection as C source, its checksum filled in."""
+    """Return a kernel selection as C source with its checksum."""
     kernels = sorted(selection.kernels.items())
     listed = " ".join(f"{name}={number}" for number, name in kernels)
     head = [

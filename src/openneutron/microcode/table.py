@@ -6,8 +6,8 @@ rows here. All values are little endian; every record is a whole number of 32-bi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 MAGIC = 0x64434D6E  # NXP's container magic ("nMCd"): upstream's delegate checks it before anything else.
 # Our own value where NXP's driver expects its version hash: silicon refuses it, our driver knows both kinds.
@@ -98,8 +98,7 @@ class Packing(IntEnum):
     LANES = 2  # M output channels
 
 
-@dataclass(frozen=True)
-class SectionForm:
+class SectionForm(NamedTuple):
     """What the record of a section may say: its packings, parameters from `least` to `most`, widths, and sizes above zero.
 
     Driver, tools and checker read this table; all that it does not name is zero.
@@ -129,8 +128,7 @@ SECTION_FORMS = {
 }
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One field: `kind` is u8, u16, u32, i32, or u32xN / u8xN for arrays."""
 
     name: str
@@ -138,8 +136,7 @@ class Field:
     meaning: str
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A fixed sequence of fields."""
 
     name: str

@@ -117,7 +117,7 @@ def storage(dtype: str) -> np.dtype[Any]:
     return np.dtype("uint16" if dtype == "bfloat16" else dtype)
 
 
-def checked_bytes(dtype: str, shape: Sequence[int], size: int, what: str, where: str) -> None:
+def check_bytes(dtype: str, shape: Sequence[int], size: int, what: str, where: str) -> None:
     """Raise a `BoardError` unless a tensor of this type and shape has so many bytes."""
     wanted = math.prod(shape) * storage(dtype).itemsize
     if min(shape, default=1) < 0 or wanted != size:
@@ -127,7 +127,7 @@ def checked_bytes(dtype: str, shape: Sequence[int], size: int, what: str, where:
         )  # fmt: skip
 
 
-def counted(pieces: Sequence[bytes], what: str, progress: Progress) -> Iterator[bytes]:
+def report_progress(pieces: Sequence[bytes], what: str, progress: Progress) -> Iterator[bytes]:
     """Yield pieces of an upload, and report how many bytes are gone."""
     total, done = sum(map(len, pieces)), 0
     for piece in pieces:

@@ -24,9 +24,9 @@ from openneutron.modelrunner.answers import (
     BoardRun,
     BoardTensor,
     Progress,
-    checked_bytes,
-    counted,
+    check_bytes,
     no_progress,
+    report_progress,
 )
 from openneutron.modelrunner.framing import FRAME_BYTES, LARGEST_PAYLOAD, Command, Frame, FrameReader, encode
 from openneutron.modelrunner.transport import Transport, drain
@@ -164,7 +164,7 @@ class FramedRunner:
             dtype = fields.dtype()
             shape = fields.sizes(fields.u8())
             data = fields.take(fields.u32())
-            checked_bytes(dtype, shape, len(data), f"output {at}", self.where)
+            check_bytes(dtype, shape, len(data), f"output {at}", self.where)
             outputs.append(BoardOutput(f"output_{at}", dtype, shape, data))
         fields.end()
         return tuple(outputs), microseconds
@@ -186,7 +186,7 @@ class FramedRunner:
                 self._retries += 1
                 drain(self._transport, silence=self._patience.silence, most_seconds=self._patience.quiet)
             self._reader = FrameReader()
-            for piece in counted(pieces, what, progress):
+            for piece in report_progress(pieces, what, progress):
                 self._transport.write(piece, 5.0 + 2 * len(piece) / self._transport.bytes_per_second)
             in_flight = len(frame) / self._transport.bytes_per_second
             answer = self._await(wanted, seconds + 1.5 * in_flight)
@@ -292,7 +292,7 @@ class _Fields:
         if sorted(order) != list(range(rank)):
             raise self._error(f"the dimension order {list(order)} does not fit {rank} dimensions")
         size = self.u32()
-        checked_bytes(dtype, shape, size, name, self._where)
+        check_bytes(dtype, shape, size, name, self._where)
         return BoardTensor(name, dtype, shape, size, order)
 
     def end(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from openneutron.errors import BoardError
-from openneutron.modelrunner.answers import BoardLayer, BoardModel, BoardOutput, BoardTensor, checked_bytes
+from openneutron.modelrunner.answers import BoardLayer, BoardModel, BoardOutput, BoardTensor, check_bytes
 
 _DTYPES = {
     "FLOAT32": "float32", "INT32": "int32", "UINT8": "uint8", "INT8": "int8", "INT16": "int16", "INT4": "int4",
@@ -79,7 +79,7 @@ def parse_run(text: str, where: str, units_per_microsecond: float = 1.0) -> tupl
             raise _damage_error(f"the bytes of output {name!r} are no base64", where) from None
         shape = _shape(row, where)
         if dtype in _DTYPES.values() and dtype != "int4":
-            checked_bytes(dtype, shape, len(data), f"output {name!r}", where)
+            check_bytes(dtype, shape, len(data), f"output {name!r}", where)
         outputs.append(BoardOutput(name, dtype, shape, data))
     return tuple(outputs), _number(raw, "timing", where) / units_per_microsecond
 

@@ -23,8 +23,8 @@ from openneutron.modelrunner.answers import (
     BoardRun,
     BoardTensor,
     Progress,
-    counted,
     no_progress,
+    report_progress,
 )
 from openneutron.modelrunner.tflm_json import Described, describe, parse_run
 from openneutron.modelrunner.transport import Transport
@@ -209,7 +209,7 @@ class ConsoleRunner:
             time.sleep(self._patience.settle)
         in_flash = ending == b" Flash\r\n"
         step = FLASH_BLOCK if in_flash else _PIECE
-        for piece in counted([data[at : at + step] for at in range(0, len(data), step)], what, progress):
+        for piece in report_progress([data[at : at + step] for at in range(0, len(data), step)], what, progress):
             self._write(piece)
             if in_flash:
                 self._wait((_BLOCK_DONE,), self._patience.block, doing="programming a block of flash")

@@ -148,7 +148,7 @@ def reduction_bounded(op: OpSignature, target: Target) -> Verdict:
     return OK if length <= REDUCTION_MAX else no(f"it is {length}", hint="use a smaller kernel or fewer channels")
 
 
-def _transposed(op: OpSignature) -> tuple[tuple[int, int], tuple[int, int]]:
+def _transposed_sizes(op: OpSignature) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return (kernel, stride) of TRANSPOSE_CONV, whose weights are its second input."""
     w = op.input(1)
     assert w is not None
@@ -158,7 +158,7 @@ def _transposed(op: OpSignature) -> tuple[tuple[int, int], tuple[int, int]]:
 @limit(f"the stride of a transposed convolution must not exceed {TRANSPOSED_STRIDE_MAX}, nor its kernel")
 def transposed_stride(op: OpSignature, target: Target) -> Verdict:
     """Check strides of transposed convolutions."""
-    kernel, stride = _transposed(op)
+    kernel, stride = _transposed_sizes(op)
     fits = all(s <= min(k, TRANSPOSED_STRIDE_MAX) for k, s in zip(kernel, stride, strict=True))
     return OK if fits else no(f"stride {list(stride)} with kernel {list(kernel)}", hint="resize, then convolve")
 
@@ -166,14 +166,14 @@ def transposed_stride(op: OpSignature, target: Target) -> Verdict:
 @limit(f"the kernel of a transposed convolution must not exceed {WINDOW_MAX}")
 def transposed_kernel(op: OpSignature, target: Target) -> Verdict:
     """Check kernels of transposed convolutions."""
-    kernel, _ = _transposed(op)
+    kernel, _ = _transposed_sizes(op)
     return OK if max(kernel) <= WINDOW_MAX else no(f"it is {list(kernel)}")
 
 
 @limit("the padding of a transposed convolution must be smaller than its kernel")
 def transposed_padding(op: OpSignature, target: Target) -> Verdict:
     """Check padding of transposed convolutions: the padding that the forward convolution has before the image."""
-    kernel, stride = _transposed(op)
+    kernel, stride = _transposed_sizes(op)
     source = op.input(2)
     if source is None or op.options.padding != 0 or {len(source.shape), len(op.outputs[0].shape)} != {4}:
         return OK

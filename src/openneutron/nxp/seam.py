@@ -26,7 +26,7 @@ from openneutron.nxp import worker
 from openneutron.nxp.result import finish
 from openneutron.options import SCHEMA, Options
 from openneutron.result import Result
-from openneutron.sandbox.process import ending, kill, start
+from openneutron.sandbox.process import describe_end, kill, start
 
 GET_SDK = (
     f"install the Python package {worker.PACKAGE} of NXP's eIQ Neutron SDK, from NXP's package index or NXP's website "
@@ -180,7 +180,7 @@ def _execute(folder: Path, options: Options) -> int:
 def _answer(folder: Path, status: int, log: str, options: Options) -> dict[str, Any]:
     path = folder / worker.ANSWER
     if not path.exists():
-        how = ending(status) if status < 0 else f"{ending(status)} before it was done"
+        how = describe_end(status) if status < 0 else f"{describe_end(status)} before it was done"
         raise SdkError(
             f"NXP's converter {how}",
             where=options.source,

@@ -19,7 +19,7 @@ from openneutron.onnx.ops import rule_for
 from openneutron.onnx.read import opset_of, read_model
 from openneutron.onnx.schemas import is_function
 from openneutron.onnx.tensors import from_numpy, to_numpy
-from openneutron.onnx.values import Value, unshifted
+from openneutron.onnx.values import Value, to_unsigned
 
 _base: Any = need("onnx.backend.base")
 
@@ -63,7 +63,7 @@ def _array(value: Value) -> Any:
     if value.absent:
         return None
     assert value.data is not None
-    return to_numpy(unshifted(value.data) if value.shifted else value.data)
+    return to_numpy(to_unsigned(value.data) if value.shifted else value.data)
 
 
 class OpenNeutronBackend(_base.Backend):
@@ -72,7 +72,7 @@ class OpenNeutronBackend(_base.Backend):
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
         """Return whether the importer supports every operator of the model, directly or by ONNX's definition."""
-        return cls.supports_device(device) and not _unknown(model.graph, opset_of(model))
+        return cls.supports_device(device) and not _unknown_operators(model.graph, opset_of(model))
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> Representation:
@@ -107,7 +107,7 @@ class OpenNeutronBackend(_base.Backend):
         return device.split(":")[0] == "CPU"
 
 
-def _unknown(graph: Any, version: int) -> list[str]:
+def _unknown_operators(graph: Any, version: int) -> list[str]:
     """Return the operators that are neither imported nor defined by ONNX through others."""
     found = []
     for node in graph.node:

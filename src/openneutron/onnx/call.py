@@ -12,7 +12,7 @@ import torch
 from openneutron.errors import FormatError, UnsupportedError
 from openneutron.extras import need
 from openneutron.onnx.tensors import WIDENED, from_numpy, to_numpy, torch_tensor, torch_type
-from openneutron.onnx.values import Stored, Value, outside, shifted, unshifted
+from openneutron.onnx.values import Stored, Value, outside, to_signed, to_unsigned
 
 # Largest table that an operator's rule may make: the matrix of a Fourier transform of 4,096 points.
 LARGEST_TABLE = 1 << 24
@@ -29,7 +29,8 @@ Resolve = Callable[[Value], torch.Tensor]
 class Call:
     """A node with its inputs; `version` is the opset of its domain.
 
-    Import functions ask for tensors to compute with (`tensor`), or for numbers that must be known during import (`known`).
+    Import functions ask for tensors to compute with (`tensor`), or for numbers that must be known during import
+    (`constant_input`).
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Call:
             return torch.ops.quantized_decomposed.dequantize_per_tensor.default(
                 tensor, value.scale, value.zero_point, low, high, tensor.dtype
             )
-        return unshifted(tensor) if value.shifted else tensor
+        return to_unsigned(tensor) if value.shifted else tensor
 
     def optional(self, index: int) -> torch.Tensor | None:
         """Return the input as a tensor to compute with, None if it is omitted."""
@@ -87,7 +88,7 @@ class Call:
         """Return all inputs as tensors."""
         return [self.tensor(index) for index in range(len(self.inputs))]
 
-    def stored(self, index: int) -> tuple[torch.Tensor, int]:
+    def stored_input(self, index: int) -> tuple[torch.Tensor, int]:
         """Return the stored form of an integer input, and by how much its zero point is lower than in the model."""
         value = self.value(index)
         tensor = self.resolve(value)
@@ -98,8 +99,8 @@ class Call:
         shift = 128 if tensor.dtype == torch.uint8 else 32768
         if value.data is not None:
             data = value.data
-            return self.constant(lambda: shifted(data)), shift
-        return shifted(tensor), shift
+            return self.constant(lambda: to_signed(data)), shift
+        return to_signed(tensor), shift
 
     def unsigned_type(self, index: int) -> torch.dtype:
         """Return the type that the model gives an integer input, whatever type stores it."""
@@ -131,7 +132,7 @@ class Call:
         value = self.value(index)
         return value.data is not None or value.known is not None
 
-    def known(self, index: int) -> Any:
+    def constant_input(self, index: int) -> Any:
         """Return the input's numbers, which must be known during import."""
         value = self.value(index)
         found = value.data if value.data is not None else value.known
@@ -142,11 +143,11 @@ class Call:
                 hint="make it a constant, or cut the model before this node",
             )
         with outside():
-            return to_numpy(unshifted(found) if value.shifted else found)
+            return to_numpy(to_unsigned(found) if value.shifted else found)
 
     def numbers(self, index: int) -> list[int]:
         """Return a known input as a list of integers."""
-        return [int(one) for one in np.asarray(self.known(index)).reshape(-1)]
+        return [int(one) for one in np.asarray(self.constant_input(index)).reshape(-1)]
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return an attribute as a Python value: number, string, list; tensors as torch ones, graphs unchanged."""
@@ -157,7 +158,7 @@ class Call:
         kind = found.type
         if kind == onnx.AttributeProto.TENSOR:
             with outside():
-                return self.widened(torch_tensor(found.t, f"attribute {name!r}"))
+                return self._widen(torch_tensor(found.t, f"attribute {name!r}"))
         if kind in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
             return found.g if kind == onnx.AttributeProto.GRAPH else list(found.graphs)
         value = onnx.helper.get_attribute_value(found)
@@ -181,7 +182,7 @@ class Call:
         given = self.attribute(name)
         return None if given is None else [int(one) for one in given]
 
-    def widened(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _widen(self, tensor: torch.Tensor) -> torch.Tensor:
         """Convert a constant to the type the program computes in."""
         return tensor.to(WIDENED[tensor.dtype]) if self.widen and tensor.dtype in WIDENED else tensor
 

@@ -40,7 +40,7 @@ def cut_head(model: Any) -> tuple[str, ...]:
     if not cut:
         return ()
     made = {name for node in kept for name in node.output if name}
-    computed = _computed(kept, {one.name for one in graph.input} - {one.name for one in graph.initializer})
+    computed = _computed_tensors(kept, {one.name for one in graph.input} - {one.name for one in graph.initializer})
     into = [name for node in cut for name in node.input if name in made and name in computed]
     stays = [one.name for one in graph.output if one.name not in gone]
     known = {one.name: one for one in (*graph.value_info, *graph.output)}
@@ -64,7 +64,19 @@ def sentence(names: tuple[str, ...]) -> str:
     )
 
 
-def _computed(nodes: list[Any], inputs: set[str]) -> set[str]:
+def hints(model: Any) -> tuple[str, ...]:
+    """Return what to do about a model that chooses by top-k and is not cut there; nothing of others."""
+    chosen = next((node for node in model.graph.node if node.op_type == "TopK"), None)
+    if chosen is None:
+        return ()
+    where = f"node `{chosen.name}`" if chosen.name else f"output `{chosen.output[0]}`"
+    return (
+        f"top-k ({where}) sorts on the CPU, and what follows has another order where two values are close; of a detector, "
+        "--cut-head leaves that to the application",
+    )
+
+
+def _computed_tensors(nodes: list[Any], inputs: set[str]) -> set[str]:
     """Return the tensors that depend on the model's inputs."""
     found = set(inputs)
     for node in nodes:

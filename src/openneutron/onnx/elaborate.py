@@ -51,7 +51,7 @@ class Elaborator:
         known: dict[str, Value] = dict(values)
         for proto in graph.initializer:
             if proto.name not in known:
-                known[proto.name] = self.stored(proto)
+                known[proto.name] = self.value_of(proto)
         for sparse in graph.sparse_initializer:
             known[sparse.values.name] = self._dense(sparse)
         for node in graph.node:
@@ -63,7 +63,7 @@ class Elaborator:
             raise FormatError(f"nothing makes the output `{missing[0]}`", where=self.where, hint="export it again")
         return [known[one.name] for one in graph.output]
 
-    def stored(self, proto: Any) -> Value:
+    def value_of(self, proto: Any) -> Value:
         """Return a stored tensor as a value."""
         tensor = torch_tensor(proto)
         if self.widen and tensor.dtype in WIDENED:

@@ -20,14 +20,14 @@ import torch.fx.traceback
 from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
-from openneutron.onnx.cut_head import cut_head, has_suppression, sentence
+from openneutron.onnx.cut_head import cut_head, has_suppression, hints, sentence
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
 from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
 from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
-from openneutron.onnx.values import Step, Value, unshifted
+from openneutron.onnx.values import Step, Value, to_unsigned
 
 # Their inputs 3 and 4 are statistics, which no gradient reaches.
 _NORMS = ("BatchNormalization",)
@@ -83,7 +83,7 @@ def load(
             "there is no head to cut: no top-k or non-maximum suppression", where=where, hint="leave it out"
         )
     inputs, notes = resolve(model, sizes or {}, where=where)
-    notes = (*notes, *([sentence(ends)] if ends else []))
+    notes = (*notes, *([sentence(ends)] if ends else hints(model)))
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)
@@ -97,7 +97,7 @@ def load(
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
     steps = _needed_steps(elaborator.steps, outputs)
-    module = Replay(steps, values, outputs, [one.name for one in inputs])
+    module = Replay(steps, values, outputs, [one.name for one in inputs]).eval()
     if has_low_bits(model.graph) and not quantized:
         module.low_bit_layers = low_bit_layers(steps)
     examples = tuple(_example(one.shape, one.dtype, position) for position, one in enumerate(inputs))
@@ -199,7 +199,7 @@ class Replay(torch.nn.Module):
             for value, tensor in zip(step.outputs, results if isinstance(results, tuple) else (results,), strict=True):
                 if value is not None and tensor is not None:
                     made[id(value)] = getattr(tensor, "tensor", tensor)
-        return tuple(unshifted(find(value)) if value.shifted else find(value) for value in self.outputs)
+        return tuple(to_unsigned(find(value)) if value.shifted else find(value) for value in self.outputs)
 
 
 class _Names:

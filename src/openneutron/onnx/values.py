@@ -65,14 +65,14 @@ class Step:
     outputs: list[Value | None] = field(default_factory=list)
 
 
-def unshifted(tensor: torch.Tensor) -> torch.Tensor:
+def to_unsigned(tensor: torch.Tensor) -> torch.Tensor:
     """Convert a tensor stored signed back to its unsigned values."""
     if tensor.dtype == torch.int8:
         return (tensor.to(torch.int16) + 128).to(torch.uint8)
     return (tensor.to(torch.int32) + 32768).to(torch.uint16)
 
 
-def shifted(tensor: torch.Tensor) -> torch.Tensor:
+def to_signed(tensor: torch.Tensor) -> torch.Tensor:
     """Convert an unsigned tensor to signed storage, lower by half its range."""
     if tensor.dtype == torch.uint8:
         return (tensor.to(torch.int16) - 128).to(torch.int8)

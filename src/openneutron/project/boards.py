@@ -47,6 +47,17 @@ class Board:
     npu_model: Memory | None = None
     npu_pools: Memory | None = None
 
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """What builds projects for it, as --for takes it."""
+        known = {"cmake": True, "zephyr": bool(self.zephyr), "mcuxpresso": bool(self.mcuxpresso)}
+        return tuple(name for name, there in known.items() if there)
+
+    @property
+    def hint(self) -> str:
+        """What to do where a platform does not know it."""
+        return f"use {' or '.join(f'--for {name}' for name in self.platforms)}"
+
 
 @dataclass(frozen=True)
 class Emulator:

@@ -33,7 +33,7 @@ from openneutron.project.runtime_sources import license_text, runtime_files
 from openneutron.project.samples import (
     Array,
     Sample,
-    aligned,
+    align,
     input_room,
     make_samples,
     output_room,
@@ -66,7 +66,7 @@ class Content:
 
     def files(self, *, sections: bool) -> dict[str, bytes]:
         """Return the files by path; with `sections` constants of the model go into linker sections of their own."""
-        made = self.embedded(sections=sections)
+        made = self.embed(sections=sections)
         calls = {call.kernel for call, _, _ in executed_calls(self.program)}
         title = f"openneutron {__version__}: {self.title}, {self.program.target}"
         texts = {
@@ -97,13 +97,13 @@ class Content:
             runtime = "ExecuTorch"
             filled = ["program_test.cpp", "npu_place.h", *(["register_kernels.cpp"] if self.npu.operators else [])]
             blanks["kernels"] = registrations(self.npu.operators)
-            blanks["input_room"] = sum(aligned(array.nbytes) for array in self.npu.inputs[0])
+            blanks["input_room"] = sum(align(array.nbytes) for array in self.npu.inputs[0])
         texts = npu_arrays(self.npu, f"{runtime} with NXP's Neutron library: {self.title}")
         texts |= {name: fill(f"npu/{name}.jinja", **blanks) for name in filled}
         texts |= {name: read(f"npu/{name}") for name in ("npu_test.h", "npu_compare.c", "npu_compare.h")}
         return {f"npu/{name}": text.encode() for name, text in texts.items()}
 
-    def embedded(self, *, sections: bool) -> Embedded:
+    def embed(self, *, sections: bool) -> Embedded:
         """Return the model as C source and header."""
         return embed(
             self.model.data,
@@ -118,7 +118,7 @@ class Content:
         """Return the model's inputs or outputs as the README lists them."""
         names = self.model.border.outputs if outputs else self.model.border.inputs
         found = [row for row in self.program.tensors if row.is_output == outputs]
-        return [_described(name, row) for name, row in zip(names, found, strict=True)]
+        return [_describe_tensor(name, row) for name, row in zip(names, found, strict=True)]
 
     def record(self, platform: str) -> dict[str, bytes]:
         """Return project.json by its name: what the project was made from, and the memory it takes."""
@@ -186,7 +186,7 @@ def c_name(title: str) -> str:
     return plain if plain and not plain[0].isdigit() else f"{_LEAST_NAME}_{plain}".rstrip("_")
 
 
-def _described(name: str, row: TensorRow) -> dict[str, Any]:
+def _describe_tensor(name: str, row: TensorRow) -> dict[str, Any]:
     return {
         "name": name, "dtype": str(np.dtype(DTYPES[row.dtype])), "shape": list(row.shape),
         "scale": f"{row.scale:.9g}" if row.scale else "", "zero_point": row.zero_point,

@@ -101,7 +101,7 @@ def make(
     if npu is not None or converter != "open":
         stage("reading what NXP's converter made")
         npu_part = _npu_model(model, npu, converter, platform, found, inputs=inputs, count=samples, seed=seed)
-    data, title, source = _compiled(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
+    data, title, source = _compile(model, stage, {"sizes": sizes, "calibration": calibration, "trust": trust}, options)
     stage("computing the expected outputs")
     open_part = open_model(data, title)
     given = [_sample(path, open_part.border) for path in inputs]
@@ -127,7 +127,7 @@ def write(
     return Written(project, write_files(project.files, target, force=force))
 
 
-def _compiled(
+def _compile(
     model: str | os.PathLike[str] | Program,
     stage: Callable[[str], None],
     loading: dict[str, Any],

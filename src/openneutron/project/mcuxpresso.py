@@ -27,7 +27,7 @@ def mcuxpresso_files(content: Content) -> dict[str, bytes]:
     """Return the applications' files by path; an `OptionError` for a board that the SDK does not have."""
     board = content.board
     if not board.mcuxpresso:
-        raise OptionError("it is no board of MCUXpresso SDK", where=board.name, hint="use --for cmake")
+        raise OptionError("it is no board of MCUXpresso SDK", where=board.name, hint=board.hint)
     blanks: dict[str, Any] = {
         "title": content.title,
         "name": content.name,

@@ -191,7 +191,7 @@ def npu_arrays(npu: NpuModel, title: str) -> dict[str, str]:
         "",
         '#include "npu_place.h"',
         "",
-        *_placed(word_array("npu_model", npu.data, section=False)),
+        *_place_array(word_array("npu_model", npu.data, section=False)),
     ]
     return {
         "npu_model.h": _text(header),
@@ -222,7 +222,7 @@ def _samples(npu: NpuModel) -> Iterator[str]:
         yield f"const uint32_t npu_{kind}_bytes[NPU_{kind.upper()}S] = {{{listed}}};"
 
 
-def _placed(lines: Iterator[str]) -> Iterator[str]:
+def _place_array(lines: Iterator[str]) -> Iterator[str]:
     """The model's array where the board's memory asks for it."""
     yield f"NPU_MODEL_PLACE {next(lines)}"
     yield from lines

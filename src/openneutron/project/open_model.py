@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openneutron.cli.extract_payload import bordered_payload
 from openneutron.cli.inputs.blocks import blocks_of_file
+from openneutron.cli.inputs.payloads import bordered_payload
 from openneutron.errors import OptionError
 from openneutron.executorch.deliver.embed import Border, numbered_border
 from openneutron.files import kind_of

@@ -42,7 +42,7 @@ def make_samples(
     Float values are quantized where the model takes stored numbers. A model that keeps state runs them in this order.
     """
     rows = input_rows(payload, where=where)
-    inputs = [check_inputs(payload, _quantized(arrays, rows), where=where) for arrays in given]
+    inputs = [check_inputs(payload, _quantize_samples(arrays, rows), where=where) for arrays in given]
     inputs = inputs or [random_inputs(payload, seed=seed + at, where=where) for at in range(count)]
     if not inputs:
         raise OptionError("there is no sample", hint="a self-test needs at least one")
@@ -73,20 +73,20 @@ def agrees_with_litert(model: bytes, where: str, border: Border, samples: Sequen
 
 def sample_bytes(samples: Sequence[Sample]) -> int:
     """Return the bytes that the samples take as constants."""
-    return sum(aligned(array.nbytes) for one in samples for array in (*one.inputs, *one.outputs))
+    return sum(align(array.nbytes) for one in samples for array in (*one.inputs, *one.outputs))
 
 
 def output_room(samples: Sequence[Sample]) -> int:
     """Return the bytes of the outputs of one run, each at a multiple of 16."""
-    return sum(aligned(array.nbytes) for array in samples[0].outputs)
+    return sum(align(array.nbytes) for array in samples[0].outputs)
 
 
 def input_room(samples: Sequence[Sample]) -> int:
     """Return the bytes of the inputs of one run, each at a multiple of 16."""
-    return sum(aligned(array.nbytes) for array in samples[0].inputs)
+    return sum(align(array.nbytes) for array in samples[0].inputs)
 
 
-def aligned(size: int) -> int:
+def align(size: int) -> int:
     """Return the next multiple of the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -149,14 +149,14 @@ def _source(samples: Sequence[Sample], section: bool) -> Iterator[str]:
         yield f"const uint32_t sample_{kind}_bytes[SAMPLE_{kind.upper()}S] = {{{sizes}}};"
 
 
-def _quantized(arrays: Sequence[Array], rows: Sequence[TensorRow]) -> list[Array]:
+def _quantize_samples(arrays: Sequence[Array], rows: Sequence[TensorRow]) -> list[Array]:
     """The arrays, real numbers in steps of the input's scale where it takes stored ones."""
     if len(arrays) != len(rows):
         return list(arrays)  # check_inputs says so
-    return [_stored(array, row) for array, row in zip(arrays, rows, strict=True)]
+    return [_quantize(array, row) for array, row in zip(arrays, rows, strict=True)]
 
 
-def _stored(array: Array, row: TensorRow) -> Array:
+def _quantize(array: Array, row: TensorRow) -> Array:
     wanted = np.dtype(DTYPES[row.dtype])
     if array.dtype.kind != "f" or wanted.kind == "f" or not row.scale:
         return array

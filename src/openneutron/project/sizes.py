@@ -20,7 +20,7 @@ STATIC_BYTES = 1024
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a program around one model."""
+    """Sizes of a microcontroller's program that contains one model, in bytes."""
 
     payload_bytes: int
     sample_bytes: int

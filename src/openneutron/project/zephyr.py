@@ -29,9 +29,7 @@ def zephyr_files(content: Content) -> dict[str, bytes]:
     """Return the application's files by path; an `OptionError` for a board that Zephyr has no name for here."""
     board = content.board
     if not board.zephyr:
-        raise OptionError(
-            "no name of it in Zephyr is known", where=board.name, hint="use --for mcuxpresso or --for cmake"
-        )
+        raise OptionError("no name of it in Zephyr is known", where=board.name, hint=board.hint)
     blanks: dict[str, Any] = {
         "title": content.title,
         "name": content.name,

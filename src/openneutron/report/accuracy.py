@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from openneutron.report.model import OutputAccuracy
@@ -20,6 +21,7 @@ AGREES: Final = 0.9  # share of equal integers; below, one in ten differs
 METRIC_TITLES: Final = {
     "top1": "same class", "iou": "overlap of masks", "rank": "rank correlation", "boxes": "overlap of boxes",
 }  # fmt: skip
+_WHOLE_SHARE: Final = 0.75  # of an output's nearness to a goal; the rest is that of its worst part
 FULL: Final = 120.0  # dB for equal values: more than any quantized result reaches
 
 
@@ -44,6 +46,23 @@ def lowest_sqnr(outputs: Sequence[OutputAccuracy]) -> float:
     figures += [one.part_sqnr for one in outputs if one.part_sqnr is not None and one.separate]
     figures += [_agreement_sqnr(one.agreement) for one in outputs if one.agreement >= 0]
     return min(figures, default=FULL)
+
+
+def nearness(outputs: Sequence[OutputAccuracy], goal: float) -> float:
+    """Return how near outputs are to a goal, in decibels on average; what is above the goal counts as it.
+
+    An output counts three times as much as its worst part, which may be another one after each change.
+
+    Example:
+        >>> nearness([OutputAccuracy("output 0", 40.0), OutputAccuracy("output 1", 15.0)], 25.0)
+        20.0
+    """
+    figures = []
+    for one in outputs:
+        whole = min(goal, lowest_sqnr([replace(one, separate=False)]))
+        part = whole if one.part_sqnr is None else min(goal, one.part_sqnr)
+        figures.append(_WHOLE_SHARE * whole + (1 - _WHOLE_SHARE) * part)
+    return sum(figures) / len(figures) if figures else goal
 
 
 def _agreement_sqnr(agreement: float) -> float:
@@ -89,3 +108,14 @@ def low_outputs(outputs: Sequence[OutputAccuracy], hint: str) -> tuple[str, ...]
     """
     low = [one for one in outputs if one.sqnr is not None and one.sqnr < GOOD]
     return tuple(f"{one.name} is {one.sqnr:.1f} dB SQNR from float, below {GOOD:.0f} dB; {hint}" for one in low)
+
+
+def missed_outputs(outputs: Sequence[OutputAccuracy], goal: float, hint: str) -> tuple[str, ...]:
+    """Return a sentence about each output that is good and below a goal in decibels.
+
+    Example:
+        >>> missed_outputs([OutputAccuracy("output 1", 22.0)], 25.0, "give more samples")
+        ('output 1: 22.0 dB, below the goal of quality, 25 dB; give more samples',)
+    """
+    missed = [one for one in outputs if one.sqnr is not None and GOOD <= one.sqnr < goal]
+    return tuple(f"{one.name}: {one.sqnr:.1f} dB, below the goal of quality, {goal:g} dB; {hint}" for one in missed)

@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.machine import targets
 from openneutron.report.model import CpuTime, Report, Stock
@@ -19,8 +19,7 @@ ENGINES = {
 _NAMED = 3  # parts that a sentence names
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One part of the CPU's time in both columns, in milliseconds; None where a column does not have it.
 
     `share` is its part of the program's whole time in the column that has one, 0 to 1.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.machine import targets
 from openneutron.report.accuracy import METRIC_TITLES
@@ -24,8 +24,7 @@ SHOWN_REASONS = 8
 _IS_FLOAT = "is float32"
 
 
-@dataclass(frozen=True)
-class CpuGroup:
+class CpuGroup(NamedTuple):
     """Nodes or operators that stayed on the CPU for the same reason."""
 
     operator: str
@@ -89,8 +88,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Numbers of a model's nodes or operators: those on the NPU, all inner ones, and those at the border."""
 
     delegated: int
@@ -206,9 +204,8 @@ def left_on_cpu(report: Report) -> list[CpuGroup]:
     return lefts
 
 
-@dataclass(frozen=True)
-class Leftovers:
-    """The listed groups of nodes on the CPU, the number of unlisted groups, and of border nodes."""
+class Leftovers(NamedTuple):
+    """Groups of nodes on the CPU; `hidden` counts groups beyond the list, `border` nodes that only convert at the border."""
 
     groups: tuple[CpuGroup, ...] = ()
     hidden: int = 0
@@ -243,8 +240,8 @@ def leftovers_of(report: Report, count: int = SHOWN_REASONS) -> Leftovers:
         reasons = {item.reason for item in members}
         sources = tuple(item.source if isinstance(item, NodeVerdict) else "" for item in members)
         names = tuple(map(_name, members))
-        told = reasons.pop() if len(reasons) == 1 else reason
-        found.append(CpuGroup(_kinds(members), names, told, hint, sources if any(sources) else ()))
+        message = reasons.pop() if len(reasons) == 1 else reason
+        found.append(CpuGroup(_kinds(members), names, message, hint, sources if any(sources) else ()))
     found.sort(key=lambda group: -len(group.names))
     shown = found[:count] if count else found
     return Leftovers(tuple(shown), len(found) - len(shown), len(border))

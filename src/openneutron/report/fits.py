@@ -7,14 +7,13 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.machine import targets
 from openneutron.report.model import Report
 
 
-@dataclass(frozen=True)
-class Shortfall:
+class Shortfall(NamedTuple):
     """A memory that is too small: its name, the needed and available bytes, and what uses it."""
 
     memory: str

@@ -101,7 +101,7 @@ def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part
     signal, noise = (np.square(x).sum(axis=0) for x in (wanted, wanted - found))
     moves = (wanted != wanted[:1]).any(axis=0) if len(wanted) > 1 else np.ones(signal.shape, dtype=np.bool_)
 
-    def measured(parts: Iterable[Part]) -> list[tuple[Part, float]]:
+    def measure_parts(parts: Iterable[Part]) -> list[tuple[Part, float]]:
         """Measure the parts that are not constant in the float model."""
         return [
             (one, _ratio(float(signal[one.where].sum()), float(noise[one.where].sum())))
@@ -112,14 +112,14 @@ def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part
     whole = [Part("all values", np.ones(signal.shape, dtype=np.bool_))]
     pieces = whole if labels is None else list(join_parts(labels, signal.shape))
     shares = _are_shares(wanted)
-    flat = [] if shares else [one for one in measured(pieces) if _hides_offset(wanted, found, one[0])]
+    flat = [] if shares else [one for one in measure_parts(pieces) if _hides_offset(wanted, found, one[0])]
     if flat:
         part, _ = flat[0]
         return part, _around_mean(wanted[:, part.where], found[:, part.where]), True
-    worst = min(measured(pieces) if labels is not None else [], key=lambda one: one[1], default=None)
+    worst = min(measure_parts(pieces) if labels is not None else [], key=lambda one: one[1], default=None)
     if shares or (worst is not None and worst[1] < LOST):
         return None if worst is None else (*worst, True)
-    inside = min(measured(axis_parts(signal, noise, LOST, len(wanted))), key=lambda one: one[1], default=None)
+    inside = min(measure_parts(axis_parts(signal, noise, LOST, len(wanted))), key=lambda one: one[1], default=None)
     if inside is not None and (worst is None or inside[1] < LOST):
         return *inside, False
     return None if worst is None else (*worst, True)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from openneutron import environment
 from openneutron.errors import OpenNeutronError, RuntimeFailure
 from openneutron.run import wire
-from openneutron.sandbox.process import ending, kill, start
+from openneutron.sandbox.process import describe_end, kill, start
 
 Array = npt.NDArray[Any]
 
@@ -145,7 +145,7 @@ class _Process:
         if how:
             kill(self._process)
         else:
-            how = ending(self._process.wait())
+            how = describe_end(self._process.wait())
         self._connection.close()
         said = self._last_words()
         self._log.close()

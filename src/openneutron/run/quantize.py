@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from openneutron.errors import FormatError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
 from openneutron.litert.graph import DType, Model, Signature, Tensor
 from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.fuse_activations import fuse_activations
 from openneutron.litert.passes.standard_operators import use_standard_operators
 from openneutron.litert.passes.widen_halves import widen_halves
 from openneutron.litert.passes.widen_integers import widen_integers
@@ -34,6 +35,7 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.given import bind_inputs
+from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.patience import patience
 from openneutron.sandbox.process import kill, start
 
@@ -41,14 +43,18 @@ Array = npt.NDArray[Any]
 SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by their signatures
 _WORKER = "openneutron.run.quantize_worker"
 _PACKAGE = "ai_edge_quantizer"
+NO_METHODS = Methods()
+TRIALS = (
+    len(BALANCES) + 4
+)  # of a search for methods: none, each balance, ranges cut or not at two points, corrected biases
 
 
 @dataclass(frozen=True)
 class QuantizedModel:
     """A quantized model, how close each output is to the float model's on samples, and who made it.
 
-    `noise` is that of each group of operators that was asked for, against the signal of each output; `floor` is what remains
-    with 16 bits everywhere.
+    `noise` is that of each group of operators that was asked for, against the signal of each output and then of the worst part
+    of each; `floor` is what remains with 16 bits everywhere.
     """
 
     model: bytes
@@ -56,6 +62,8 @@ class QuantizedModel:
     made_by: str
     noise: tuple[tuple[float, ...], ...] = ()
     floor: tuple[float, ...] = ()
+    methods: Methods = NO_METHODS
+    tried: int = 0
 
 
 def is_float(model: Model) -> bool:
@@ -74,12 +82,13 @@ def is_float(model: Model) -> bool:
 
 def quantize_float(
     data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8", wide: Sequence[str] = (),
-    groups: Sequence[Sequence[str]] = (),
+    groups: Sequence[Sequence[str]] = (), methods: Methods = NO_METHODS, goal: float | None = None,
 ) -> QuantizedModel:  # fmt: skip
     """Quantize a float model after calibrating it on samples: arrays, tuples of arrays, or mappings by input name.
 
     Weights get a scale for each output channel; operators that have no integer kernel stay in float. Operators whose outputs
-    are named in `wide` get 16-bit activations where these have kernels. The noise of each of `groups` is measured alone.
+    are named in `wide` get 16-bit activations where these have kernels. The noise of each of `groups` is measured alone. With a
+    goal in decibels, methods that cost no cycles are searched instead of taken from `methods`.
     """
     model = read_model(data, source=source)
     if not is_float(model):
@@ -95,24 +104,33 @@ def quantize_float(
         place = Path(folder)
         (place / "float.tflite").write_bytes(write_model(model))
         np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
-        request = {"activations": activations, "wide": list(wide), "groups": [list(one) for one in groups]}
+        request = {
+            "activations": activations,
+            "wide": list(wide),
+            "groups": [list(one) for one in groups],
+            "goal": goal,
+            "methods": asdict(methods),
+        }
         (place / "request.json").write_text(json.dumps(request))
-        _check(_run(place, patience(model) * (len(found) + 1 + len(groups))), source)
+        _check(_run(place, patience(model) * (len(found) + 1 + len(groups) + TRIALS * (goal is not None))), source)
         result = json.loads((place / "result.json").read_text())
         outputs = tuple(OutputAccuracy(**one) for one in result["outputs"])
         noise = tuple(map(tuple, result.get("noise", ())))
         return QuantizedModel(
-            (place / "quantized.tflite").read_bytes(), outputs, result["made_by"], noise, tuple(result.get("floor", ()))
-        )
+            (place / "quantized.tflite").read_bytes(), outputs, result["made_by"], noise, tuple(result.get("floor", ())),
+            Methods.of(result["methods"]), result["tried"],
+        )  # fmt: skip
 
 
 def to_plain_float(model: Model) -> None:
     """Rewrite a float model to what the quantizer knows: float32 weights where operators read them, standard operators.
 
+    Clamps become part of the operators before them.
+
     Example:
         >>> to_plain_float(model)
     """
-    changes = (widen_halves, widen_integers, use_standard_operators)
+    changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations)
     if sum(change(graph) for graph in model.graphs for change in changes):
         drop_tensors(model)
 

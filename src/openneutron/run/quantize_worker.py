@@ -7,7 +7,6 @@ Started by `openneutron.run.quantize`; what it says on stderr is noise but for t
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import importlib.metadata
 import json
@@ -21,18 +20,28 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.litert.graph import Tensor
+from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.equalize_channels import Balance, equalize_channels
+from openneutron.litert.passes.last_names import last_names
+from openneutron.litert.passes.narrow_operators import narrow_operators
+from openneutron.litert.passes.useful_ranges import useful_ranges
+from openneutron.litert.passes.widen_operators import widen_operators
 from openneutron.litert.read import read_model
-from openneutron.report.accuracy import lowest_sqnr
+from openneutron.litert.write import write_model
+from openneutron.report.accuracy import lowest_sqnr, nearness
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_arrays import compare_arrays
-from openneutron.run.quantize import SIGNATURE
+from openneutron.run.correct_biases import correct_biases
+from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.runner import LiteRtRunner
+from openneutron.run.watch import watch
 from openneutron.sandbox.restrictions import Restrictions, restrict
 
 Array = npt.NDArray[Any]
 _MEMORY, _FILE = 8 << 30, 1 << 30  # bytes it may take and write; the quantizer holds a model several times
 _COMPARED = 16  # samples on which the two models are compared
 _FEW = 4  # on these, where only an order of noises is asked for
+_LEAST_GAIN_DB = 0.1  # a smaller one is within what other samples would change
 
 
 def main(folder: Path) -> None:
@@ -42,15 +51,21 @@ def main(folder: Path) -> None:
     with np.load(folder / "samples.npz", allow_pickle=False) as stored:
         columns = [stored[name] for name in stored.files]
     quantizing = Quantizing(data, list(zip(*columns, strict=True)))
-    made = quantizing.quantize(request["activations"], request["wide"])
+    methods = Methods.of(request["methods"])
+    tried = 0
+    if request["goal"] is not None:
+        methods, tried = quantizing.search(request["goal"])
+    made = quantizing.quantize(request["activations"], request["wide"], methods)
     (folder / "quantized.tflite").write_bytes(made)
     found: dict[str, Any] = {
         "outputs": [dataclasses.asdict(one) for one in quantizing.compare(made, _COMPARED)],
         "made_by": f"ai-edge-quantizer {importlib.metadata.version('ai-edge-quantizer')}",
+        "methods": dataclasses.asdict(methods),
+        "tried": tried,
     }
     if request["groups"]:
-        found["floor"] = quantizing.noise("int16", ())
-        found["noise"] = [quantizing.noise("int16", group) for group in request["groups"]]
+        found["floor"] = quantizing.noise((), methods)
+        found["noise"] = [quantizing.noise(group, methods) for group in request["groups"]]
     (folder / "result.json").write_text(json.dumps(found))
 
 
@@ -58,28 +73,78 @@ class Quantizing:
     """A float model, calibrated once, that is quantized in several ways and compared with itself."""
 
     def __init__(self, data: bytes, samples: list[tuple[Array, ...]]) -> None:
-        from ai_edge_quantizer import calibrator, recipe_manager
-        from ai_edge_quantizer.utils import qsv_utils
-
         self.data, self.samples = data, samples
-        names = [f"input_{at}" for at in range(len(samples[0]))]
-        chosen = recipe_manager.RecipeManager()
-        chosen.load_quantization_recipe(scheme_of("int8"))
-        # Its default, a moving average, forgets all but the first samples when there are few, and cuts their values off.
-        watch = calibrator.Calibrator(bytearray(data), num_threads=1, qsv_update_func=qsv_utils.min_max_update)
-        watch.calibrate({SIGNATURE: [dict(zip(names, sample, strict=True)) for sample in samples]}, chosen)
-        self.ranges = watch.get_model_qsvs()
+        self.seen = watch(data, samples)
         exact = LiteRtRunner(data)
         self.wanted = [list(exact.run(sample).outputs.values()) for sample in samples[:_COMPARED]]
+        self._floats: dict[Balance | None, Floating] = {}
 
-    def quantize(self, activations: str, others: Sequence[str] = ()) -> bytes:
+    def search(self, goal: float) -> tuple[Methods, int]:
+        """Return the methods that cost no cycles and come nearest to a goal, and how many were tried."""
+        best, highest, tried = Methods(), self._score(Methods(), goal), 0
+
+        def attempt(one: Methods) -> None:
+            nonlocal best, highest, tried
+            tried += 1
+            if (figure := self._score(one, goal)) > highest + _LEAST_GAIN_DB:
+                best, highest = one, figure
+
+        attempt(Methods(cut_ranges=True))
+        start = best
+        for balance in BALANCES:
+            attempt(dataclasses.replace(start, balance=balance))
+        attempt(dataclasses.replace(best, cut_ranges=not best.cut_ranges))
+        attempt(dataclasses.replace(best, correct_bias=True))
+        return best, tried
+
+    def _score(self, methods: Methods, goal: float) -> float:
+        return nearness(self.compare(self.quantize("int8", (), methods), _COMPARED), goal)
+
+    def quantize(self, activations: str, others: Sequence[str], methods: Methods) -> bytes:
         """Quantize with these activations, and with the other width for operators by the names of their outputs."""
         from ai_edge_quantizer import quantizer
 
-        made = quantizer.Quantizer(bytearray(self.data), scheme_of(activations, others)).quantize(
-            copy.deepcopy(self.ranges), enable_progress_report=False, enable_progress_bar=False
+        floating = self._floating(methods.balance)
+        model, ranges, names = read_model(floating.data), dict(floating.ranges), list(others)
+        if methods.cut_ranges:  # where there are 8 bits; with 16 there are steps enough
+            narrow = set(floating.usual) - set(others) if activations == "int8" else set(others) & set(floating.usual)
+            ranges |= {name: floating.usual[name] for name in narrow}
+        if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
+            ranges |= more
+            names += more
+        dims = {tensor.name: len(tensor.shape) for tensor in model.main.tensors}
+        known = {
+            name: {
+                side: np.full([1] * dims[name], edge, np.float32)
+                for side, edge in zip(("min", "max"), one, strict=True)
+            }
+            for name, one in ranges.items()
+            if name in dims
+        }
+        made = quantizer.Quantizer(bytearray(write_model(model)), scheme_of(activations, names)).quantize(
+            known, enable_progress_report=False, enable_progress_bar=False
         )
-        return bytes(made.quantized_model)
+        result = read_model(bytes(made.quantized_model))
+        if narrow_operators(result.main, ranges):
+            drop_tensors(result)
+        if methods.correct_bias:
+            correct_biases(result, model, floating.means)
+        return write_model(result)
+
+    def _floating(self, balance: Balance | None) -> Floating:
+        """Return the float model with equalized channels, and the ranges that it has then."""
+        if balance not in self._floats:
+            model = read_model(self.data)
+            peaks = {name: one.peak for name, one in self.seen.items()}
+            units = equalize_channels(model.main, peaks, balance) if balance is not None else {}
+            seen = {name: one.divided(units[name]) if name in units else one for name, one in self.seen.items()}
+            ranges = useful_ranges(model.main, {name: one.range for name, one in seen.items()})
+            usual = useful_ranges(model.main, {name: one.usual_range for name, one in seen.items()})
+            for name in last_names(model.main):  # what is cut off an output is seen
+                usual.pop(name, None)
+            data = write_model(model) if units else self.data
+            self._floats[balance] = Floating(data, ranges, usual, {name: one.mean for name, one in seen.items()})
+        return self._floats[balance]
 
     def compare(self, quantized: bytes, count: int) -> list[OutputAccuracy]:
         """Compare each output of a quantized model with the float model's."""
@@ -95,9 +160,25 @@ class Quantizing:
                 pair[1].append(_from(value, tensor))
         return [compare_arrays(f"output {at}", np.stack(a), np.stack(b)) for at, (a, b) in enumerate(pairs)]
 
-    def noise(self, activations: str, others: Sequence[str]) -> list[float]:
-        """Return the noise of each output against its signal; operators in `others` have the other width."""
-        return [10 ** (-lowest_sqnr([one]) / 10) for one in self.compare(self.quantize(activations, others), _FEW)]
+    def noise(self, narrow: Sequence[str], methods: Methods) -> list[float]:
+        """Return the noise of each output and of its worst part against the signal, with 16 bits in all operators but some."""
+        made = self.quantize("int16", narrow, methods)
+        compared = self.compare(made, _FEW)
+        figures = [lowest_sqnr([dataclasses.replace(one, separate=False)]) for one in compared]
+        parts = [
+            figure if one.part_sqnr is None else one.part_sqnr for one, figure in zip(compared, figures, strict=True)
+        ]
+        return [10 ** (-one / 10) for one in (*figures, *parts)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Floating:
+    """A float model, the range of each tensor, the usual one of those within, and the means of channels."""
+
+    data: bytes
+    ranges: dict[str, tuple[float, float]]
+    usual: dict[str, tuple[float, float]]
+    means: dict[str, Array]
 
 
 def scheme_of(activations: str, others: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -134,7 +134,7 @@ def _quotient_factor(graph: Graph, op: Operator) -> float:
     return float(x / (divisor * y))
 
 
-def _aborting(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
+def _aborting_rows(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
     """Return True for each row of a softmax on which the reference kernel ends the process."""
     beta = float(op.options.beta) if op.options is not None else 0.0
     shape = graph.tensors[op.outputs[0]].shape
@@ -172,7 +172,7 @@ def _as_given(graph: Graph, op: Operator, values: Mapping[int, Array], undefined
 _SOFTMAX = Override(
     _softmax,
     "LiteRT's reference kernel aborts on a deep or flat SOFTMAX when all values are nearly equal",
-    _aborting,
+    _aborting_rows,
     _steep,
 )
 _DIV = Override(

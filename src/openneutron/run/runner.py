@@ -110,9 +110,9 @@ class LiteRtRunner:
         step = self._steps[0] if len(self._steps) == 1 else None
         if not isinstance(step, NeutronStep) or (step.reads, step.writes) != ends or step.keeps_state:
             return []
-        return step.copies.run(samples, lambda some: step.block([self._bound(one) for one in some]), threads=threads)
+        return step.copies.run(samples, lambda some: step.block([self._bind(one) for one in some]), threads=threads)
 
-    def _bound(self, sample: Sequence[Any]) -> list[Array]:
+    def _bind(self, sample: Sequence[Any]) -> list[Array]:
         by_name = len(sample) == 1 and isinstance(sample[0], Mapping)
         return bind_inputs(self.inputs, sample[0] if by_name else sample, source=self.source)
 

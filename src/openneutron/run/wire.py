@@ -91,7 +91,7 @@ def send(connection: socket.socket, header: dict[str, Any], payload: bytes = b""
     """Send a message; `TimeoutError` when the other side does not take it before `until`, on `time.monotonic`."""
     text = json.dumps(header).encode()
     for part in (_HEAD.pack(len(text), len(payload)) + text, payload):
-        connection.settimeout(_remaining(until))
+        connection.settimeout(_seconds_left(until))
         connection.sendall(part)
 
 
@@ -121,7 +121,7 @@ def receive(
 def _exactly(connection: socket.socket, size: int, until: float) -> bytes | None:
     found = bytearray()
     while len(found) < size:
-        connection.settimeout(_remaining(until))
+        connection.settimeout(_seconds_left(until))
         part = connection.recv(min(_CHUNK, size - len(found)))
         if not part:
             return None
@@ -129,7 +129,7 @@ def _exactly(connection: socket.socket, size: int, until: float) -> bytes | None
     return bytes(found)
 
 
-def _remaining(until: float) -> float | None:
+def _seconds_left(until: float) -> float | None:
     if until == math.inf:
         return None
     left = until - time.monotonic()

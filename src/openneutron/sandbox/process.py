@@ -39,7 +39,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def ending(status: int) -> str:
+def describe_end(status: int) -> str:
     """Describe an exit status as the end of a sentence."""
     if status >= 0:
         return f"ended with status {status}"

@@ -22,7 +22,7 @@ from typing import Any
 from openneutron import errors
 from openneutron.errors import ConverterError, FormatError, OpenNeutronError, OptionError
 from openneutron.sandbox.child import ANSWER, REQUEST
-from openneutron.sandbox.process import ending, kill, start
+from openneutron.sandbox.process import describe_end, kill, start
 from openneutron.sandbox.restrictions import Restrictions
 from openneutron.terminal.sizes import parse_size
 
@@ -173,7 +173,7 @@ def _timeout_error(limits: Limits) -> ConverterError:
 
 
 def _death_error(folder: Path, status: int, limits: Limits) -> ConverterError:
-    how = ending(status)
+    how = describe_end(status)
     if "SIGXCPU" in how:
         return _timeout_error(limits)
     lines = [

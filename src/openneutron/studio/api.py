@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from openneutron._version import __version__
-from openneutron.errors import OptionError
+from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.machine import targets
 from openneutron.options import DEFAULT_TARGET, OPTIMIZE, SCHEMA, check_options, read_text
-from openneutron.studio.session import MOST_UPLOAD_BYTES, SUFFIXES, Model, Session, Variant, described, safe_stem
+from openneutron.studio.session import MOST_UPLOAD_BYTES, SUFFIXES, Model, Session, Variant, describe_model, safe_stem
 from openneutron.studio.work import OUTPUTS, PAGE, PAIR, PROGRAM, PROJECT, REPORT, SELECTION, Stage
 
 _FLAGS = {one.flag: one for one in SCHEMA.values() if one.flag}
@@ -76,11 +77,17 @@ class Api:
         }  # fmt: skip
 
     def call(self, name: str, parameters: Mapping[str, Any], stage: Stage) -> Any:
-        """Answer one call; every failure of the user's is an `OpenNeutronError`."""
+        """Answer one call of the page; an error that the user can correct is an `OpenNeutronError`."""
         if name not in self._calls:
             raise OptionError(f"the page asked for {name!r}", hint="load the page again")
         try:
             return self._calls[name](stage, **parameters)
+        except OpenNeutronError as error:
+            # Uploads lie in the session's folder, which nobody at the page knows: the file's name says enough.
+            inside = re.compile(re.escape(f"{self.session.folder}/") + r"\w+/")
+            for part in ("message", "where", "hint"):
+                setattr(error, part, inside.sub("", getattr(error, part)))
+            raise
         except TypeError as error:
             if "argument" not in str(error):
                 raise
@@ -92,7 +99,7 @@ class Api:
             shown, hint = Path(name).name[:120], self._abilities.note or f"give {', '.join(self._suffixes)}"
             raise OptionError("files of this name are not taken", where=shown, hint=hint)
         found = self.session.attach(model, name, data) if model else self.session.add_bytes(name, data)
-        return described(found)
+        return describe_model(found)
 
     @property
     def _suffixes(self) -> tuple[str, ...]:
@@ -127,18 +134,18 @@ class Api:
 
     def _models(self, stage: Stage) -> list[dict[str, Any]]:
         return [
-            {**described(model), "variants": [_variant(one) for one in self.session.variants(model.id)]}
+            {**describe_model(model), "variants": [_variant(one) for one in self.session.variants(model.id)]}
             for model in self.session.models()
         ]
 
     def _zoo(self, stage: Stage, *, name: str) -> dict[str, Any]:
-        return described(self.session.add_zoo(name))
+        return describe_model(self.session.add_zoo(name))
 
     def _trust(self, stage: Stage, *, model: str) -> dict[str, Any]:
-        return described(self.session.change(model, trust=True))
+        return describe_model(self.session.change(model, trust=True))
 
     def _sizes(self, stage: Stage, *, model: str, sizes: str) -> dict[str, Any]:
-        return described(self.session.change(model, sizes=tuple(sizes.split())))
+        return describe_model(self.session.change(model, sizes=tuple(sizes.split())))
 
     def _remove(self, stage: Stage, *, model: str) -> dict[str, Any]:
         self.session.remove(model)
@@ -194,8 +201,8 @@ class Api:
         model = self.session.model(found.model)
         program = str(found.folder / PROGRAM)
         # A compiled file that was dropped has no source to compare with.
-        source = model.given() if check and self._abilities.reference and REPORT in _names(found) else None
-        files = {"inputs.npz": _decoded(inputs)} if inputs else {}
+        source = model.as_request() if check and self._abilities.reference and REPORT in _names(found) else None
+        files = {"inputs.npz": _decode(inputs)} if inputs else {}
         given = {
             "program": program, "name": model.name, "arrays": "inputs.npz" if inputs else "", "seed": int(seed),
             "model": source, "options": dict(found.options),
@@ -229,12 +236,18 @@ class Api:
 
     def _boards(self, stage: Stage) -> dict[str, Any]:
         """Return what builds projects, and the boards they can be for; nothing where the C sources are not at hand."""
-        if not self._abilities.torch:
-            return {"platforms": [], "boards": []}
         from openneutron.project import PLATFORMS, boards
+        from openneutron.project.runtime_sources import runtime_folder
 
+        try:
+            runtime_folder()
+        except OptionError:
+            return {"platforms": [], "boards": []}
         known = [boards.load(name) for name in boards.names()]
-        return {"platforms": list(PLATFORMS), "boards": [{"name": one.name, "title": one.description} for one in known]}
+        return {
+            "platforms": list(PLATFORMS),
+            "boards": [{"name": one.name, "title": one.description, "platforms": one.platforms} for one in known],
+        }
 
     def _project(self, stage: Stage, *, variant: str, platform: str, board: str) -> dict[str, Any]:
         from openneutron.project.runtime_sources import runtime_places
@@ -252,7 +265,7 @@ class Api:
             raise OptionError(
                 "loading an exported program can run code that is hidden in it", where=model.name, hint=hint
             )
-        return self._perform(work, {"model": model.given(), **more}, stage, reads=model.reads, files={})
+        return self._perform(work, {"model": model.as_request(), **more}, stage, reads=model.reads, files={})
 
 
 def judged_targets() -> list[str]:
@@ -308,7 +321,7 @@ def _names(variant: Variant) -> set[str]:
     return {path.name for path in Path(variant.folder).iterdir()}
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

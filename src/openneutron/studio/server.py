@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import mimetypes
@@ -75,13 +76,37 @@ class Studio:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End what is still being answered, with its processes, and remove the session's files."""
         self._http.server_close()
         self.session.__exit__()
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+    daemon_threads = False  # `server_close` waits for the threads
     studio: Studio
+
+    def __init__(self, *given: Any) -> None:
+        self._connections: set[socket.socket] = set()
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own."""
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """End all connections and wait for their threads: one that waits for a request reads its end, one that waits for a
+        process cancels it.
+        """
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):  # the browser was faster
+                connection.shutdown(socket.SHUT_RDWR)
+        super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of browsers that went away, and one line of anything else."""
@@ -104,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page's files and a variant's downloads."""
-        place = self._allowed()
+        place = self._allowed_path()
         if place is None:
             return
         if place.startswith("file/"):
@@ -121,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Take an upload, or answer a call with lines of JSON: progress, then the result or the error."""
-        place = self._allowed()
+        place = self._allowed_path()
         if place is None:
             return
         length = self.headers.get("Content-Length", "")
@@ -140,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
 
-    def _allowed(self) -> str | None:
+    def _allowed_path(self) -> str | None:
         """Return the path behind the token, or refuse the request and return None."""
         port = self.studio.port
         hosts = {f"{name}:{port}" for name in _NAMES}

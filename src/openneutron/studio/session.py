@@ -49,7 +49,7 @@ class Model:
         """Whether the page has to ask before anything is done with it."""
         return self.kind == "pt2" and not self.trust
 
-    def given(self) -> dict[str, Any]:
+    def as_request(self) -> dict[str, Any]:
         """Return what `work` needs to know of it."""
         return {
             "source": self.source, "name": self.name, "trust": self.trust and self.kind == "pt2",
@@ -117,7 +117,7 @@ class Session:
         made = self._new_folder()
         path = made / f"{safe_stem(name)}{suffix}"
         path.write_bytes(data)
-        return self._add(Model(made.name, _shown(name), suffix[1:], len(data), str(path)))
+        return self._add(Model(made.name, _printable_name(name), suffix[1:], len(data), str(path)))
 
     def add_path(self, path: Path) -> Model:
         """Use a file where it lies; the user named it on the command line."""
@@ -147,7 +147,7 @@ class Session:
     def change(self, model: str, **values: Any) -> Model:
         """Replace fields of a model; what was compiled before is no longer its."""
         with self._lock:
-            self._models[model] = changed = replace(self._known(model), **values)
+            self._models[model] = changed = replace(self._find_model(model), **values)
             gone = [variant for variant in self._variants.values() if variant.model == model]
             for variant in gone:
                 del self._variants[variant.id]
@@ -167,7 +167,7 @@ class Session:
     ) -> Variant:
         """Keep a compile's files; the same options again replace the earlier variant."""
         with self._lock:
-            owner = self._known(model)
+            owner = self._find_model(model)
             own = [one for one in self._variants.values() if one.model == model]
             same = [one for one in own if dict(one.options) == dict(options)]
             if len(own) - len(same) >= MOST_VARIANTS:
@@ -199,7 +199,7 @@ class Session:
     def model(self, name: str) -> Model:
         """Return one model; an error says that it is gone."""
         with self._lock:
-            return self._known(name)
+            return self._find_model(name)
 
     def variants(self, model: str) -> list[Variant]:
         """Return the variants of a model in the order they were compiled."""
@@ -211,7 +211,7 @@ class Session:
         with self._lock:
             return self._known_variant(name)
 
-    def _known(self, name: str) -> Model:
+    def _find_model(self, name: str) -> Model:
         if name not in self._models:
             raise OptionError("this model is no longer there", hint="drop its file again")
         return self._models[name]
@@ -239,14 +239,18 @@ def check_name(name: str, suffixes: Sequence[str]) -> str:
     """Return the ending of a file's name; an error lists those that are taken."""
     suffix = Path(name).suffix.lower()
     if suffix not in suffixes:
-        raise OptionError("files of this name are not taken", where=_shown(name), hint=f"give {', '.join(suffixes)}")
+        raise OptionError(
+            "files of this name are not taken", where=_printable_name(name), hint=f"give {', '.join(suffixes)}"
+        )
     return suffix
 
 
 def too_large(count: int, name: str) -> OptionError:
     """Return the error for an upload over the limit."""
     hint = "the command line takes files of any size: `openneutron fits`, `openneutron report`"
-    return OptionError(f"{count:,} bytes are over the page's {MOST_UPLOAD_BYTES:,}", where=_shown(name), hint=hint)
+    return OptionError(
+        f"{count:,} bytes are over the page's {MOST_UPLOAD_BYTES:,}", where=_printable_name(name), hint=hint
+    )
 
 
 def safe_stem(name: str) -> str:
@@ -259,13 +263,13 @@ def safe_stem(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", Path(name).stem)[:80].strip("._") or "model"
 
 
-def described(model: Model) -> dict[str, Any]:
+def describe_model(model: Model) -> dict[str, Any]:
     """Return a model as the page sees it: without its place on the disk."""
     row = asdict(model)
     del row["source"]
     return {**row, "calibration": bool(model.calibration), "untrusted": model.untrusted}
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     """A name without folders and control characters."""
     return "".join(one for one in Path(name).name if one.isprintable())[:120]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,27 +47,31 @@ def judge_chips(out: Path, stage: Stage, model: Mapping[str, Any], chips: Sequen
     from openneutron.analyze.fits import Limits
     from openneutron.cli.shared.fitting import fit_rows
 
-    rows = fit_rows(_path(model), chips, Limits(), stage, try_changes=False, **_loading(model))
+    rows = fit_rows(_path(model), chips, Limits(), stage, try_changes=False, **_loading_options(model))
     return {"rows": [dataclasses.asdict(row) for row in rows]}
 
 
 def try_changes(
     out: Path, stage: Stage, model: Mapping[str, Any], chip: str, limits: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return the rows of one chip under the limits of the page, with every change that was tried."""
+    """Return the rows of one chip under the limits of the page, the changes worth telling, and how many were tried."""
     from openneutron.analyze.fits import Limits
-    from openneutron.cli.shared.fitting import fit_rows
+    from openneutron.cli.shared.fitting import fit_rows, worth_telling
 
     asked = Limits(int(limits["sram"]), int(limits["flash"]), float(limits["milliseconds"]))
-    rows = fit_rows(_path(model), [chip], asked, stage, **_loading(model))
-    return {"rows": [dataclasses.asdict(row) for row in rows]}
+    rows = fit_rows(_path(model), [chip], asked, stage, **_loading_options(model))
+    shown = [
+        {**dataclasses.asdict(replace(row, changes=tuple(worth_telling(row)))), "tried": len(row.changes)}
+        for row in rows
+    ]
+    return {"rows": shown}
 
 
 def compile_variant(out: Path, stage: Stage, model: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Compile with options of `openneutron.compile`; write the program, its report and its kernel selection."""
     from openneutron.cli.inputs.loading import compile_source
 
-    program, _ = compile_source(_path(model), stage, dump_intermediates=True, **_loading(model), **options)
+    program, _ = compile_source(_path(model), stage, dump_intermediates=True, **_loading_options(model), **options)
     (out / PROGRAM).write_bytes(program.data)
     if program.kernel_selection:
         (out / SELECTION).write_text(program.kernel_selection, "utf-8")
@@ -81,7 +86,7 @@ def advise(
     from openneutron.cli.shared.reporting import complete_report
     from openneutron.report.html.advice import advice
 
-    program, loaded = compile_source(_path(model), stage, dump_intermediates=True, **_loading(model), **options)
+    program, loaded = compile_source(_path(model), stage, dump_intermediates=True, **_loading_options(model), **options)
     report = complete_report(program, loaded, options, stage, accuracy=accuracy)
     offers = [
         {
@@ -206,7 +211,7 @@ def _check_layers(stage: Stage, model: Mapping[str, Any], options: Mapping[str, 
     from openneutron.cli.shared.reporting import litert_models
     from openneutron.options import Options
 
-    program, loaded = compile_source(_path(model), stage, dump_intermediates=True, **_loading(model), **options)
+    program, loaded = compile_source(_path(model), stage, dump_intermediates=True, **_loading_options(model), **options)
     compiled_with = Options(source=loaded.name, **options)
     report = with_exactness(program.report, litert_models(program, loaded), compiled_with, stage)
     known = [kernel.lsb for kernel in report.kernels if kernel.lsb is not None]
@@ -246,10 +251,10 @@ def _given_inputs(tensors: Sequence[Any], arrays: str, seed: int, name: str) -> 
     if not isinstance(found, dict) and len(found) != len(tensors):
         raise OptionError(f"{len(found)} arrays were given, the model takes {len(tensors)}", where=name)
     by_name = {tensor.name: tensor for tensor in tensors}
-    return bind_inputs(tensors, {key: _fitted(value, by_name.get(key)) for key, value in named.items()}, source=name)
+    return bind_inputs(tensors, {key: _fit_array(value, by_name.get(key)) for key, value in named.items()}, source=name)
 
 
-def _fitted(value: Any, tensor: Any) -> Any:
+def _fit_array(value: Any, tensor: Any) -> Any:
     """Give an array the tensor's shape if it has as many elements, and quantize floats for a quantized tensor."""
     import numpy as np
 
@@ -319,7 +324,7 @@ def _path(model: Mapping[str, Any]) -> str:
     return str(model["source"])
 
 
-def _loading(model: Mapping[str, Any]) -> dict[str, Any]:
+def _loading_options(model: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sizes": tuple(model.get("sizes", ())),
         "calibration": str(model.get("calibration", "")),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from openneutron.analyze.accuracy import Form
-from openneutron.analyze.sharded import Part, Shard, scored, travelling
+from openneutron.analyze.sharded import Part, Shard, make_picklable, score_shard
 from openneutron.errors import OptionError
 from openneutron.sweeps.cluster import check_versions
 
@@ -44,7 +44,7 @@ def _part(make: Make, name: str, number: int) -> Part:
         forms, shards = make()
         _made[name] = forms, list(shards), {}
     forms, shards, asked = _made[name]
-    return travelling(scored(forms, asked, shards[number]))
+    return make_picklable(score_shard(forms, asked, shards[number]))
 
 
 def _forget() -> None:

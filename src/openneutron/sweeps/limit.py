@@ -47,7 +47,12 @@ def time_limit(seconds: float, *, end_process: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        with lock:
+        try:
+            with lock:
+                over = True
+                # One that was asked for a moment ago and is not raised yet must not be raised behind the block.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+        finally:  # it may be raised in here, once
             over = True
-        for timer in timers:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()

@@ -80,7 +80,7 @@ class Variant:
     @property
     def label(self) -> str:
         """Model, target and options in one line."""
-        return " ".join([self.model.label, *(f"{name}={shown(value)}" for name, value in self.options)])
+        return " ".join([self.model.label, *(f"{name}={format_value(value)}" for name, value in self.options)])
 
     @property
     def command(self) -> str:
@@ -95,7 +95,7 @@ class Variant:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [flag] if isinstance(one, bool) else [flag, str(one)]
         for name, size in self.model.sizes:
-            words += ["--size", f"{name}={shown(size)}"]
+            words += ["--size", f"{name}={format_value(size)}"]
         if self.model.calibration:
             words += ["--calibration", self.model.calibration]
         words += ["--trust"] if self.model.trust else []
@@ -143,7 +143,7 @@ def contents(name: str, value: Any) -> Any:
     return json.dumps(tomllib.loads(read_file(value).decode()), sort_keys=True, default=str)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value as the command line takes it.
 
     Example:

@@ -38,7 +38,7 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Scored:
-    """The measured columns, and the problem that kept others empty or left out a part of the data."""
+    """Measured columns; `problem` says why others are empty, or why a part of the data was left out."""
 
     row: dict[str, Any] = field(default_factory=dict)
     problem: str = ""

@@ -15,7 +15,7 @@ from openneutron.extras import need
 from openneutron.sweeps import cluster, serial
 from openneutron.sweeps.forking import preload_for, threads_for
 from openneutron.sweeps.identity import code_version, identity_of, key_of
-from openneutron.sweeps.plan import AXES, Plan, Variant, make_plan, shown
+from openneutron.sweeps.plan import AXES, Plan, Variant, format_value, make_plan
 from openneutron.sweeps.results import FOR_PARQUET, Row, Sweep
 from openneutron.sweeps.serial import Task
 from openneutron.sweeps.store import Store
@@ -161,4 +161,4 @@ def _arguments(plan: Plan) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    return shown(value) if isinstance(value, tuple) else value
+    return format_value(value) if isinstance(value, tuple) else value

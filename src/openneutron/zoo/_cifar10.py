@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from openneutron.errors import OptionError
 from openneutron.zoo._model import LabelledImages
-from openneutron.zoo._store import packaged, read_arrays
+from openneutron.zoo._store import packaged_path, read_arrays
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -44,5 +44,5 @@ def calibration_inputs() -> list[tuple[torch.Tensor, ...]]:
 
 
 def _read_labelled(file: str) -> LabelledImages:
-    arrays = read_arrays(packaged("data", file))
+    arrays = read_arrays(packaged_path("data", file))
     return LabelledImages(arrays["images"].astype(np.uint8), arrays["labels"].astype(np.uint8), preprocess)

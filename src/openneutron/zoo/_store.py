@@ -16,7 +16,7 @@ from openneutron.errors import FormatError
 _REINSTALL = "reinstall openneutron"
 
 
-def packaged(folder: str, file: str) -> Traversable:
+def packaged_path(folder: str, file: str) -> Traversable:
     """Return the path of ``zoo/<folder>/<file>``, wherever the package is installed."""
     return resources.files("openneutron.zoo") / folder / file
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from openneutron.errors import FormatError
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._store import packaged, read_arrays
+from openneutron.zoo._store import packaged_path, read_arrays
 
 # Enough for stable quantization ranges of random networks, few enough that the largest calibrates in seconds.
 CALIBRATION_COUNT = 8
@@ -24,7 +24,7 @@ _Norm = nn.BatchNorm1d | nn.BatchNorm2d | nn.LayerNorm
 _Layer: TypeAlias = nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d | nn.Linear
 
 
-def untrained(name: str, model: nn.Module, shape: tuple[int, ...], what: str) -> ZooModel:
+def make_untrained(name: str, model: nn.Module, shape: tuple[int, ...], what: str) -> ZooModel:
     """Return ``model`` with seeded weights, stored statistics and seeded inputs of ``shape`` as a zoo model."""
     initialise(model, name)
     _load_statistics(model, f"{name}_statistics.npz")
@@ -97,7 +97,7 @@ def _load_statistics(model: nn.Module, file: str) -> None:
     own = statistics(model)
     if not own:
         return
-    path = packaged("weights", file)
+    path = packaged_path("weights", file)
     arrays = read_arrays(path)
     if {k: tuple(v.shape) for k, v in own.items()} != {k: v.shape for k, v in arrays.items()}:
         raise FormatError(

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 # Five frames of 128 mel bands in and out, a bottleneck of 8 between four layers of 128 on either side.
 INPUTS = 640
@@ -36,4 +36,4 @@ class Autoencoder(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("autoencoder", Autoencoder(), (1, INPUTS), "Autoencoder of MLPerf Tiny, anomaly detection")
+    return make_untrained("autoencoder", Autoencoder(), (1, INPUTS), "Autoencoder of MLPerf Tiny, anomaly detection")

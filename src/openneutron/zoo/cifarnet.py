@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._cifar10 import calibration_inputs, preprocess, test_images
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._store import load_weights, packaged
+from openneutron.zoo._store import load_weights, packaged_path
 
 __all__ = ["CifarNet", "load", "preprocess"]
 
@@ -46,7 +46,7 @@ class CifarNet(nn.Module):
 def load() -> ZooModel:
     """Return the trained network (`training/train_cifarnet.py` makes its weights, stored as float32)."""
     model = CifarNet().eval()
-    load_weights(model, packaged("weights", "cifarnet.npz"))
+    load_weights(model, packaged_path("weights", "cifarnet.npz"))
     calibration = calibration_inputs()
     return ZooModel(
         name="cifarnet",

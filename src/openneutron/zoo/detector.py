@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm, separable
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 CLASSES = 20  # of Pascal VOC
 ANCHORS = 3  # box shapes per place, as YOLO's small networks have
@@ -65,4 +65,6 @@ class Detector(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("detector", Detector(), (1, 3, 160, 160), "Two-headed object detector at 160x160, four outputs")
+    return make_untrained(
+        "detector", Detector(), (1, 3, 160, 160), "Two-headed object detector at 160x160, four outputs"
+    )

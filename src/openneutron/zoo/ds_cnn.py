@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm, separable
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 
 class DsCnn(nn.Module):
@@ -37,4 +37,4 @@ class DsCnn(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("ds_cnn", DsCnn(), (1, 1, 49, 10), "DS-CNN of MLPerf Tiny, keyword spotting")
+    return make_untrained("ds_cnn", DsCnn(), (1, 1, 49, 10), "DS-CNN of MLPerf Tiny, keyword spotting")

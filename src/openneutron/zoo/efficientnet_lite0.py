@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 from openneutron.zoo.mobilenet_v2 import InvertedResidual
 
 # Expansion, output channels, repetitions, first stride and kernel of each stage, as published for B0.
@@ -52,4 +52,4 @@ class EfficientNetLite0(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("efficientnet_lite0", EfficientNetLite0(), (1, 3, 224, 224), "EfficientNet-Lite0 at 224x224")
+    return make_untrained("efficientnet_lite0", EfficientNetLite0(), (1, 3, 224, 224), "EfficientNet-Lite0 at 224x224")

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 FRAMES, COEFFICIENTS = 25, 10  # one second in steps of 40 ms
 CELLS = 154
@@ -33,4 +33,4 @@ class GruKws(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("gru_kws", GruKws(), (1, FRAMES, COEFFICIENTS), "GRU keyword spotter, 154 cells, 25 steps")
+    return make_untrained("gru_kws", GruKws(), (1, FRAMES, COEFFICIENTS), "GRU keyword spotter, 154 cells, 25 steps")

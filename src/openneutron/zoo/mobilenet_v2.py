@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 # Expansion, output channels, repetitions and first stride of each stage: table 2 of the paper.
 STAGES = (
@@ -67,4 +67,4 @@ class MobileNetV2(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("mobilenet_v2", MobileNetV2(), (1, 3, 224, 224), "MobileNetV2 1.0 at 224x224")
+    return make_untrained("mobilenet_v2", MobileNetV2(), (1, 3, 224, 224), "MobileNetV2 1.0 at 224x224")

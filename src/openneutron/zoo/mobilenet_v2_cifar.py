@@ -12,7 +12,7 @@ from torch import nn
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._cifar10 import calibration_inputs, test_images
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._store import load_weights, packaged
+from openneutron.zoo._store import load_weights, packaged_path
 
 # (output channels, stride) of each inverted residual, and how much wider its inside is (6, as in MobileNetV2).
 BLOCKS = ((12, 1), (12, 1), (16, 2), (16, 1), (24, 2), (24, 1), (24, 1), (32, 2), (32, 1))
@@ -62,7 +62,7 @@ class MobileNetV2Cifar(nn.Module):
 def load() -> ZooModel:
     """Return the trained network (`training/train_mobilenet_v2_cifar.py` makes its weights, stored as float32)."""
     model = MobileNetV2Cifar().eval()
-    load_weights(model, packaged("weights", "mobilenet_v2_cifar.npz"))
+    load_weights(model, packaged_path("weights", "mobilenet_v2_cifar.npz"))
     calibration = calibration_inputs()
     return ZooModel(
         name="mobilenet_v2_cifar",

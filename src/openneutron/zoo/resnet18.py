@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 from openneutron.zoo.resnet20 import Block
 
 
@@ -36,4 +36,4 @@ class ResNet18(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("resnet18", ResNet18(), (1, 3, 32, 32), "ResNet-18 for CIFAR-10")
+    return make_untrained("resnet18", ResNet18(), (1, 3, 32, 32), "ResNet-18 for CIFAR-10")

@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 
 class Block(nn.Module):
@@ -53,4 +53,4 @@ class ResNet20(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("resnet20", ResNet20(), (1, 3, 32, 32), "ResNet-20 for CIFAR-10")
+    return make_untrained("resnet20", ResNet20(), (1, 3, 32, 32), "ResNet-20 for CIFAR-10")

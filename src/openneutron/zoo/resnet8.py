@@ -8,7 +8,7 @@ from torch import nn
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._cifar10 import calibration_inputs, test_images
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._store import load_weights, packaged
+from openneutron.zoo._store import load_weights, packaged_path
 
 
 class Block(nn.Module):
@@ -60,7 +60,7 @@ class ResNet8(nn.Module):
 def load() -> ZooModel:
     """Return the trained network (`training/train_resnet8.py` makes its weights, stored as float32)."""
     model = ResNet8().eval()
-    load_weights(model, packaged("weights", "resnet8.npz"))
+    load_weights(model, packaged_path("weights", "resnet8.npz"))
     calibration = calibration_inputs()
     return ZooModel(
         name="resnet8",

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from openneutron.language.vocabulary import BOS, EOS, Vocabulary
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._store import load_weights, packaged, read_arrays
+from openneutron.zoo._store import load_weights, packaged_path, read_arrays
 
 
 @dataclass(frozen=True)
@@ -161,13 +161,13 @@ def _rotate(x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor]) -> torch.T
 
 def vocabulary() -> Vocabulary:
     """Return the decoder's vocabulary."""
-    path = packaged("data", "story_vocabulary.json")
+    path = packaged_path("data", "story_vocabulary.json")
     return Vocabulary.from_json(path.read_bytes(), str(path))
 
 
 def sequences(part: str) -> list[list[int]]:
     """Return the token sequences of "calibration" or "test", each from the begin of a story."""
-    rows = read_arrays(packaged("data", "story_tokens.npz"))[part]
+    rows = read_arrays(packaged_path("data", "story_tokens.npz"))[part]
     return [[int(one) for one in row] for row in rows]
 
 
@@ -183,7 +183,7 @@ def steps(tokens: list[int]) -> list[tuple[torch.Tensor, ...]]:
 def load() -> ZooModel:
     """Return the trained decoder (`training/train_story_decoder.py` makes its weights and vocabulary)."""
     model = StoryDecoder().eval()
-    load_weights(model, packaged("weights", "story_decoder.npz"))
+    load_weights(model, packaged_path("weights", "story_decoder.npz"))
     return ZooModel(
         name="story_decoder",
         description="Llama-shaped decoder with its cache, 293,000 parameters, one token a call; trained on stories",

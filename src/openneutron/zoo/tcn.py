@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 BANDS, FRAMES = 40, 96  # mel bands by 10 ms frames: just under a second
 WIDTH, KERNEL = 64, 3
@@ -62,4 +62,4 @@ class Tcn(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("tcn", Tcn(), (1, BANDS, FRAMES), "Temporal convolutional keyword spotter, 1-D and causal")
+    return make_untrained("tcn", Tcn(), (1, BANDS, FRAMES), "Temporal convolutional keyword spotter, 1-D and causal")

@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 # Channels of each level; the original begins with 64, too many for a microcontroller's SRAM.
 WIDTHS = (16, 32, 64, 128)
@@ -50,4 +50,4 @@ class UNet(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("unet", UNet(), (1, 3, 64, 64), "U-Net for segmentation at 64x64")
+    return make_untrained("unet", UNet(), (1, 3, 64, 64), "U-Net for segmentation at 64x64")

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 TOKENS = 64  # 8x8 patches
 WIDTH, HEADS, HIDDEN = 192, 3, 768  # ViT-Tiny's
@@ -50,4 +50,4 @@ class VitBlock(nn.Module):
 
 def load() -> ZooModel:
     """Return the block with seeded weights."""
-    return untrained("vit_block", VitBlock(), (1, TOKENS, WIDTH), "ViT-Tiny encoder block, 64 tokens")
+    return make_untrained("vit_block", VitBlock(), (1, TOKENS, WIDTH), "ViT-Tiny encoder block, 64 tokens")

@@ -7,7 +7,7 @@ from torch import nn
 
 from openneutron.zoo._blocks import conv_norm, separable
 from openneutron.zoo._model import ZooModel
-from openneutron.zoo._untrained import untrained
+from openneutron.zoo._untrained import make_untrained
 
 # Output channels at width 0.25 and stride of each of the 13 separable blocks of MobileNetV1.
 BLOCKS = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5, (256, 2), (256, 1))
@@ -39,4 +39,4 @@ class VwwMobileNetV1(nn.Module):
 def load() -> ZooModel:
     """Return the network with seeded weights."""
     what = "MobileNetV1 0.25 at 96x96 of MLPerf Tiny, visual wake words"
-    return untrained("vww_mobilenet_v1", VwwMobileNetV1(), (1, 3, 96, 96), what)
+    return make_untrained("vww_mobilenet_v1", VwwMobileNetV1(), (1, 3, 96, 96), what)

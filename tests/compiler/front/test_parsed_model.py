@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.networks import NETWORKS
@@ -74,7 +72,7 @@ def test_a_group_is_legalized_once_and_each_taker_changes_its_own(monkeypatch: p
             made.append(code)
             rule.legalize(state)
 
-        return replace(rule, legalize=legalized)
+        return rule._replace(legalize=legalized)
 
     graph = read_model(DATA, source="ds_cnn").main
     checks = OperatorCache(graph, targets.load("mcxn94x"))

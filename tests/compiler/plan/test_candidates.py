@@ -49,7 +49,7 @@ def _live_bytes(tasks: TaskList, segment: int, *, sharing: bool) -> int:
         for at in chosen
     ]
     pairs = [
-        replace(one, dying=index[one.dying], born=index[one.born])
+        one._replace(dying=index[one.dying], born=index[one.born])
         for one in tasks.overlaps
         if one.dying in index and one.born in index
     ]

@@ -14,7 +14,7 @@ from torch import nn
 import openneutron as on
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.capture.functional import changes_what_others_see, functional
-from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.executorch.quantize.accuracy import GOOD, output_sqnr
 
 STEPS = 12
 
@@ -252,3 +252,15 @@ def test_programs_without_such_changes_stay_as_they_are() -> None:
     program = torch.export.export(model, (torch.zeros(1, 2, 6, 6),))
     assert not changes_what_others_see(program)
     assert functional(program) is program
+
+
+def test_the_figure_is_of_the_whole_sequence() -> None:
+    """A state that grows has other errors later on than in the first samples."""
+    torch.manual_seed(0)
+    samples = [(torch.randn(1, 8) + 1,) for _ in range(32)]
+    model = Model(counter).eval()
+    wanted = copy.deepcopy(model)
+    program = on.compile(model, samples[0], calibration=samples)
+    with torch.no_grad():
+        (truth,) = output_sqnr([wanted(*one) for one in samples], [program.run(*one)[0] for one in samples])
+    assert program.report.output_sqnr == pytest.approx(truth, abs=0.01)

@@ -149,6 +149,7 @@ def test_finding_imports_no_torch() -> None:
         ("own.models:", "this is no import path.*package.module:factory"),
         ("own models:net", "this is no import path"),
         ("own.nowhere:net", "there is no module 'own.nowhere'"),
+        ("./own/models.py:net", "named by modules, not files. Hint: write own.models:net"),
         ("nobody.models:net", "there is no module 'nobody'.*where nobody is importable"),
         ("own.broken:net", "there is no module 'nothing_of_that_name'.*own.broken imports it"),
         ("own.raises:net", "importing own.raises failed: RuntimeError: at import"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openneutron
-from openneutron.cli.extract_payload import payload_of_file
+from openneutron.cli.inputs.payloads import payload_of_file
 from openneutron.executorch.deliver.embed import embed, random_inputs
 from openneutron.machine import native
 from openneutron.machine.simulator import Simulator

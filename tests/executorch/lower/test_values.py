@@ -26,7 +26,7 @@ class Recorder:
         return self.builder.graph.tensors[tensor].shape
 
     def made(self, shape: tuple[int, ...], order: tuple[int, ...]) -> Value:
-        return self.layouts.produced("v", shape, order, DType.INT8, Q)[0]
+        return self.layouts.produce("v", shape, order, DType.INT8, Q)[0]
 
 
 def test_an_order_is_transposed_once_and_kept() -> None:
@@ -48,7 +48,7 @@ def test_one_channel_or_one_pixel_only_changes_shape(shape: tuple[int, ...]) -> 
 
 def test_a_permuted_view_costs_nothing_until_it_is_read() -> None:
     r = Recorder()
-    value = r.made((1, 3, 4, 5), channels_last(4)).permuted((0, 2, 3, 1))
+    value = r.made((1, 3, 4, 5), channels_last(4)).permute((0, 2, 3, 1))
     assert value.shape == (1, 4, 5, 3) and not r.codes
     assert r.shape(r.layouts.tensor(value, plain(4))) == (1, 4, 5, 3)
     assert not r.codes
@@ -106,7 +106,7 @@ def test_constants_are_reordered_not_transposed() -> None:
     r = Recorder()
     data = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
     q = Quantization((0.5, 0.25), (0, 0), axis=0)
-    value = r.layouts.constant("w", data, DType.INT8, q).permuted((2, 0, 1))
+    value = r.layouts.constant("w", data, DType.INT8, q).permute((2, 0, 1))
     tensor = r.builder.graph.tensors[r.layouts.tensor(value, (1, 2, 0))]
     np.testing.assert_array_equal(tensor.data, data)
     assert tensor.quantization is not None and tensor.quantization.axis == 0 and value.channel_axis == 1

@@ -13,9 +13,9 @@ FLOAT = Measure(120.0, 1.0)
 
 
 def test_each_sort_of_goal() -> None:
-    assert Goal(sqnr=25.0).reached(Measure(25.0), FLOAT) and not Goal(sqnr=25.0).reached(Measure(24.9), FLOAT)
-    assert Goal(accuracy=0.9).reached(Measure(3.0, 0.9), FLOAT)
-    assert Goal(drop=0.1).reached(Measure(3.0, 0.75), Measure(120.0, 0.85))
+    assert Goal(sqnr=25.0).is_reached(Measure(25.0), FLOAT) and not Goal(sqnr=25.0).is_reached(Measure(24.9), FLOAT)
+    assert Goal(accuracy=0.9).is_reached(Measure(3.0, 0.9), FLOAT)
+    assert Goal(drop=0.1).is_reached(Measure(3.0, 0.75), Measure(120.0, 0.85))
     with pytest.raises(OptionError, match="one goal"):
         Goal(sqnr=1.0, drop=0.1)
 
@@ -31,7 +31,7 @@ def test_a_share_decides_before_decibels() -> None:
 def test_perplexity_is_compared_with_that_of_float() -> None:
     goal, floating = Goal(perplexity=1.05), Measure(120.0, 0.5, loss=1.0)
     assert goal.is_labelled and not goal.is_share
-    assert goal.reached(Measure(3.0, 0.1, loss=1.048), floating) and not goal.reached(
+    assert goal.is_reached(Measure(3.0, 0.1, loss=1.048), floating) and not goal.is_reached(
         Measure(90.0, 0.9, 1.05), floating
     )
     assert goal.is_better(Measure(1.0, loss=1.1), Measure(9.0, loss=1.2)) and not goal.is_better(FLOAT, floating)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import openneutron as on
 from openneutron.errors import OptionError
@@ -61,8 +63,30 @@ def test_a_network_that_is_fine_is_quantized_once(monkeypatch: pytest.MonkeyPatc
     assert not any(note.startswith("quality: ") for note in program.report.notes) and not program.report.quantization
 
 
+@pytest.mark.parametrize("whole", [lambda y: y > 0, lambda y: (y * 40).to(torch.int32)], ids=["bool", "int32"])
+def test_outputs_without_decibels_are_told_by_how_many_are_equal(whole: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(16, 6)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return whole(self.layer(x))
+
+    torch.manual_seed(1)
+    samples = [(torch.randn(1, 50, 16),) for _ in range(8)]
+    program = on.compile(Model(), samples[0], calibration=samples, quality=60, quality_cycles=1)
+    (output,) = program.report.outputs
+    assert output.sqnr is None and 0.5 < output.agreement < 1
+    told = [*program.report.warnings, *(note for note in program.report.notes if note.startswith("quality: "))]
+    assert (
+        sum(f"output 0{mark} {output.agreement:.1%} equal (counts as" in one for one in told for mark in (":", "")) > 1
+    )
+
+
 def test_trials_that_fail_leave_the_first_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = compiled(quality="plain")
+    plain = compiled(quantization={"layer": [{"name": "aten.linear.default", "per_channel": False}]})
 
     def measure(self: Trials, choices: Choices) -> None:
         raise MemoryError("too large")
@@ -71,6 +95,30 @@ def test_trials_that_fail_leave_the_first_program(monkeypatch: pytest.MonkeyPatc
     program = compiled()
     assert program.pte == plain.pte
     assert any("MemoryError: too large" in note for note in program.report.notes)
+
+
+class Rows(torch.nn.Module):
+    """Two linear layers; with `spread`, outputs whose weights differ so much that one scale serves few of them."""
+
+    def __init__(self, spread: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = torch.nn.Linear(64, 64), torch.nn.Linear(64, 8)
+        with torch.no_grad():
+            self.first.weight /= torch.logspace(0, spread, 64)[:, None]
+            self.second.weight *= torch.logspace(0, spread, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.tanh(self.first(x)))  # channels behind it cannot be equalized
+
+
+@pytest.mark.parametrize(("spread", "goal"), [(0.0, 25.0), (1.5, 42.0)], ids=["not needed", "needed"])
+def test_linear_layers_have_scales_per_channel_only_where_accuracy_needs_them(spread: float, goal: float) -> None:
+    samples = [(torch.randn(1, 64, generator=torch.Generator().manual_seed(at)),) for at in range(64)]
+    program = on.compile(Rows(spread).eval(), samples[0], calibration=samples, quality=goal, quality_cycles=4)
+    weights = [str(node.target) for node in program.quantized.graph.nodes if node.op == "call_function"]  # type: ignore[union-attr]
+    assert any("per_channel" in one for one in weights) == bool(spread)
+    assert any("linear layers per channel" in note for note in program.report.notes) == bool(spread)
 
 
 def test_wishes() -> None:

@@ -96,7 +96,7 @@ def test_compile_obeys_a_file_and_methods(tmp_path: Path) -> None:
     file = tmp_path / "q.toml"
     file.write_text(to_toml(Choices(equalize=True, correct_bias=True, adaround=True)), "utf-8")
     program = on.compile(model, (images[:1],), calibration=[images], quantization=file)
-    assert set(program.report.notes) >= {"1 pairs of layers equalized", "2 biases corrected"}
+    assert set(program.report.notes) >= {"1 groups of layers equalized", "2 biases corrected"}
     with pytest.raises(OpenNeutronError, match="correct_bias: they are for quantization after training"):
         on.compile(model, (images[:1],), train=print, correct_bias=True)
     with pytest.raises(OpenNeutronError, match="adaround: recipe cortex_m has a quantizer of its own"):

@@ -20,7 +20,7 @@ def test_edge_operators_wrap_those_of_aten() -> None:
 
 
 def test_what_a_backend_leaves_is_found_again() -> None:
-    made = edge_names.preprocessed(b"payload", {}, "info")
+    made = edge_names.preprocess_result(b"payload", {}, "info")
     delegate = SimpleNamespace(
         meta={edge_names.DELEGATE_INFO: made._delegate_info_meta}, _processed_bytes=made.processed_bytes
     )
@@ -42,4 +42,4 @@ def test_what_is_missing_is_named_with_the_version() -> None:
 
 
 def test_verification_is_off() -> None:
-    assert edge_names.unchecked()._check_ir_validity is False
+    assert edge_names.unchecked_config()._check_ir_validity is False

@@ -31,4 +31,4 @@ import openneutron.executorch.pipeline
 assert "executorch.exir.program" in sys.modules and "torch._inductor.lowering" not in sys.modules
 assert "torch.export._remove_auto_functionalized_pass" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

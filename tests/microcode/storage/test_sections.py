@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -189,8 +187,8 @@ def test_all_three_take_the_same_records(storage: int) -> None:
     right = {
         Storage.RAW: raw(64),
         Storage.COLUMNS: Section(Storage.COLUMNS, 64, Packing.LANES, 2, channels=8, stored=16),
-        Storage.RICE: replace(order, storage=Storage.RICE, parameter=0),
-        Storage.STATIC: replace(order, storage=Storage.STATIC),
+        Storage.RICE: order._replace(storage=Storage.RICE, parameter=0),
+        Storage.STATIC: order._replace(storage=Storage.STATIC),
     }.get(Storage(min(storage, 4)), order)
     program = program_of((right,), plain)
     microcode, block = encode_blocks(program)

@@ -6,20 +6,22 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+T = TypeVar("T")
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key under which WebDriver hands out elements
-START_SECONDS = 60  # a loaded machine takes its time to start a browser
+DRAW_SECONDS = 60  # in which a page draws what was asked for
+START_SECONDS = 300  # a loaded machine takes its time to start a browser
 NEEDED = "needs a browser: apt-get install chromium chromium-driver"
 
 
@@ -48,7 +50,7 @@ class Browser:
     def visit(self, address: str) -> None:
         self.call("POST", "/url", {"url": address})
 
-    def wait(self, condition: str, *arguments: Any, seconds: float = 120) -> Any:
+    def wait(self, condition: str, *arguments: Any, seconds: float = START_SECONDS) -> Any:
         """What a script returns once that is true; until then it is asked again."""
         until = time.monotonic() + seconds
         while not (found := self.script(condition, *arguments)):
@@ -65,21 +67,36 @@ class Browser:
         return self.call("POST", "/execute/sync", {"script": code, "args": list(arguments)})
 
     def element(self, selector: str) -> dict[str, str]:
-        found: dict[str, str] = self.call("POST", "/element", {"using": "css selector", "value": selector})
+        find = {"using": "css selector", "value": selector}
+        found: dict[str, str] = _once_drawn(lambda: self.call("POST", "/element", find))
         return found
 
     def text(self, selector: str) -> str:
-        return str(self.call("GET", f"/element/{self.element(selector)[ELEMENT]}/text"))
+        return str(_once_drawn(lambda: self.call("GET", f"/element/{self.element(selector)[ELEMENT]}/text")))
+
+    def shows(self, selector: str, words: str) -> bool:
+        """Return whether an element shows these words, once the page has drawn them."""
+        until = time.monotonic() + DRAW_SECONDS
+        while words not in self.text(selector):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+        return True
 
     def show(self, selector: str) -> None:
         """Bring an element to the middle of the window at once, whatever the page's style says about scrolling."""
+        self.element(selector)
         code = """document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'});
             return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))"""
         self.script(code, selector)  # a frame later the page knows that it was scrolled, which hides tips
 
     def click(self, selector: str) -> None:
-        self.show(selector)
-        self.call("POST", f"/element/{self.element(selector)[ELEMENT]}/click", {})
+
+        def click() -> None:
+            self.show(selector)
+            self.call("POST", f"/element/{self.element(selector)[ELEMENT]}/click", {})
+
+        _once_drawn(click)
 
     def point(self, selector: str, x: int = 0, y: int = 0) -> None:
         """Move the pointer to a place relative to the middle of an element, scrolling it into view first."""
@@ -118,14 +135,11 @@ class Browser:
 def browser(width: int = 1360, height: int = 1000) -> Iterator[Browser]:
     """A headless browser for the block."""
     driver, binary = find()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     process = subprocess.Popen(
-        [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, text=True
     )
-    base = f"http://127.0.0.1:{port}"
     try:
+        base = f"http://127.0.0.1:{_port(process)}"
         _wait(base)
         # Containers have no sandbox and little /dev/shm; neither matters for a page of our own.
         switches = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
@@ -133,7 +147,9 @@ def browser(width: int = 1360, height: int = 1000) -> Iterator[Browser]:
                     "--disable-component-update", "--disable-sync", "--disable-quic",
                     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a camera and a microphone
                     f"--window-size={width},{height}"]  # fmt: skip
-        wanted = {"goog:chromeOptions": {"binary": binary, "args": switches}, "goog:loggingPrefs": {"browser": "ALL"}}
+        limits = dict.fromkeys(("script", "pageLoad"), 1000 * START_SECONDS)
+        wanted = {"goog:chromeOptions": {"binary": binary, "args": switches}, "goog:loggingPrefs": {"browser": "ALL"},
+                  "timeouts": limits}  # fmt: skip
         made = _request(base, "POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         window = Browser(base, made["sessionId"])
         try:
@@ -142,7 +158,34 @@ def browser(width: int = 1360, height: int = 1000) -> Iterator[Browser]:
             window.call("DELETE", "")
     finally:
         process.terminate()
-        process.wait(10)
+        process.communicate(timeout=START_SECONDS)
+
+
+def _port(process: subprocess.Popen[str]) -> int:
+    """Return the free port that the driver took."""
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if found := re.search(r"started successfully on port (\d+)", line):
+            return int(found[1])
+    raise AssertionError(f"the driver does not start: {said}")
+
+
+# What the driver says of an element that the page draws just now.
+_NOT_DRAWN = ("no such element", "stale element reference", "element click intercepted", "element not interactable")
+
+
+def _once_drawn(act: Callable[[], T]) -> T:
+    """Return what the action returns once the page has drawn what it needs."""
+    until = time.monotonic() + DRAW_SECONDS
+    while True:
+        try:
+            return act()
+        except AssertionError as error:
+            if not str(error).startswith(_NOT_DRAWN) or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
 
 
 def _wait(base: str) -> None:

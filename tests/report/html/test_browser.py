@@ -80,12 +80,12 @@ FOCUS = "document.querySelector(arguments[0]).focus({preventScroll: true})"
 def test_pointing_at_a_node_shows_its_verdict(page: Browser) -> None:
     page.script(FOCUS, ".box.cpu")  # brings it into the pane
     page.point(".box.cpu")
-    assert "it quantizes what enters the quantized part" in page.text("#tip")
-    assert page.text("#details .badge") == "CPU"
+    assert page.shows("#tip", "it quantizes what enters the quantized part")
+    assert page.shows("#details .badge", "CPU")
     page.script(FOCUS, ".box.npu")
     page.point(".box.npu")
-    assert "runs on: the NPU" in page.text("#tip")
-    assert "cycles" in page.text("#details")
+    assert page.shows("#tip", "runs on: the NPU")
+    assert page.shows("#details", "cycles")
 
 
 def test_no_box_has_the_name_of_a_graph_node(page: Browser) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.analyze.accuracy import Labelled, labelled
+from openneutron.analyze.accuracy import Labelled, label_samples
 from openneutron.analyze.data.arrays import read_arrays
 from openneutron.errors import FormatError, OptionError
 from openneutron.extras import extra
@@ -100,7 +100,7 @@ def _of_file(path: Path, limit: int) -> Labelled:
         names = ", ".join(arrays) if isinstance(arrays, dict) else "no names"
         hint = "write it with np.savez(file, x=samples, y=classes)"
         raise OptionError(f"the file has {names or 'nothing'} instead of x and y", where=str(path), hint=hint)
-    return labelled(arrays["x"], arrays["y"], where=str(path), limit=limit)
+    return label_samples(arrays["x"], arrays["y"], where=str(path), limit=limit)
 
 
 def _of_folder(folder: Path, wanted: Wanted, limit: int, mean: Array, std: Array) -> Labelled:
@@ -117,7 +117,7 @@ def stack_samples(found: list[tuple[Array, int]], where: str) -> Labelled:
     shapes = {sample.shape for sample, _ in found}
     if len(shapes) > 1:
         raise OptionError(f"the arrays have different shapes: {sorted(shapes)}", where=where)
-    return labelled(np.stack([one for one, _ in found]), np.array([n for _, n in found], np.int64), where=where)
+    return label_samples(np.stack([one for one, _ in found]), np.array([n for _, n in found], np.int64), where=where)
 
 
 def class_files(folder: Path) -> Iterator[tuple[Path, int]]:
@@ -183,10 +183,10 @@ def numbers(option: str, text: str, default: float) -> Array:
 
 def read_generator(given: str) -> Iterator[tuple[Array, Array]]:
     """Yield the batches of the user's generator: a sample with its class, or a batch with its classes."""
-    from openneutron.executorch.capture.sources import imported
+    from openneutron.executorch.capture.sources import import_object
 
     try:
-        made = imported(given)
+        made = import_object(given)
         for item in made() if callable(made) else made:
             x, y = item
             y = np.asarray(y)
@@ -216,7 +216,7 @@ def join_batches(pairs: list[tuple[Array, Array]], given: str, limit: int = 0) -
     if not xs:
         raise OptionError("the generator gave nothing", where=given, hint="it must yield (sample, class)")
     try:
-        return labelled(np.concatenate(xs), np.concatenate(ys), where=given, limit=limit)
+        return label_samples(np.concatenate(xs), np.concatenate(ys), where=given, limit=limit)
     except ValueError:
         shapes = sorted({x.shape[1:] for x in xs})
         raise OptionError(f"the samples have different shapes: {shapes}", where=given) from None

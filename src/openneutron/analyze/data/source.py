@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from openneutron.analyze.accuracy import Labelled, labelled
+from openneutron.analyze.accuracy import Labelled, label_samples
 from openneutron.analyze.data.labelled import Wanted, read_data
 from openneutron.analyze.data.shards import SIZE, Reading, Shard, shards_of, split_shards
 
@@ -39,4 +39,4 @@ class Data:
         from openneutron.zoo import load
 
         images = load(zoo).test_images()
-        return labelled(images.inputs.numpy(), images.labels, where=zoo, limit=self.limit)
+        return label_samples(images.inputs.numpy(), images.labels, where=zoo, limit=self.limit)

@@ -19,7 +19,7 @@ from openneutron.certify.world import Computation, gather_elements
 def lut(m: Any, call: Any, first: int, last: int) -> None:
     """Apply a table of 256 entries to each byte."""
     if call.params["entries"] != 256:
-        raise m.unknown(call, first, f"a table of {call.params['entries']} entries")
+        raise m.refuse(call, first, f"a table of {call.params['entries']} entries")
     table = m.read_constant(call, "table", 256)
     _apply_table(m, call, first, last, table)
 
@@ -29,7 +29,7 @@ def requantize(m: Any, call: Any, first: int, last: int) -> None:
     """Apply a rescaling: of 8-bit values as a table of 256 bytes, of 16-bit values as a function of one element."""
     p = call.params
     if call.rounding != 1 or not -31 <= p["shift"] <= 31:
-        raise m.unknown(call, first, "its rounding or shift is none of a requantize")
+        raise m.refuse(call, first, "its rounding or shift is none of a requantize")
     given, made = DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]
     zeros, factor, ends = (
         (p["input_zero"], p["output_zero"]),
@@ -38,17 +38,19 @@ def requantize(m: Any, call: Any, first: int, last: int) -> None:
     )
     low, top = limits(made)
     if not low <= ends[0] <= ends[1] <= top:
-        raise m.unknown(call, first, f"it cuts {made} to {ends[0]} … {ends[1]}")
+        raise m.refuse(call, first, f"it cuts {made} to {ends[0]} … {ends[1]}")
     if {given, made} <= {"INT8", "INT16"} and "INT16" in (given, made):
         _apply_wide_function(m, call, first, last, wide_rescaling(given, made, zeros, factor, ends))
         return
     if {given, made} - {"INT8", "UINT8"}:
-        raise m.unknown(call, first, f"it rescales {given} to {made}")
-    _apply_table(m, call, first, last, _rescaling(given, made, zeros, factor, ends))
+        raise m.refuse(call, first, f"it rescales {given} to {made}")
+    _apply_table(m, call, first, last, _rescaling_table(given, made, zeros, factor, ends))
 
 
 @lru_cache(maxsize=256)
-def _rescaling(given: str, made: str, zeros: tuple[int, int], factor: tuple[int, int], ends: tuple[int, int]) -> bytes:
+def _rescaling_table(
+    given: str, made: str, zeros: tuple[int, int], factor: tuple[int, int], ends: tuple[int, int]
+) -> bytes:
     return table_of(lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], *ends), given, made)
 
 
@@ -56,9 +58,9 @@ def _apply_wide_function(m: Any, call: Any, first: int, last: int, meaning: Any)
     """Write a function of one element with 16-bit input or output; an operator of the source must have the same function."""
     x, o = call.operands["input"], call.output
     if x.shape != o.shape:
-        raise m.unknown(call, first, "input and output differ in shape")
+        raise m.refuse(call, first, "input and output differ in shape")
     if ("function", meaning) not in m.world.seen:
-        raise m.unknown(call, first, "no operator of the source is this function of one element")
+        raise m.refuse(call, first, "no operator of the source is this function of one element")
     for image in range(o.batch):
         for y in range(first, last):
             m.put(call, image, y, apply_wide(m.world, meaning, m.row(call, "input", image, y), x.item, o.item))
@@ -69,7 +71,7 @@ def lut16(m: Any, call: Any, first: int, last: int) -> None:
     """Match interpolation in a 16-bit table."""
     p = call.params
     if {DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]} != {"INT16"}:
-        raise m.unknown(call, first, "input and output are not INT16")
+        raise m.refuse(call, first, "input and output are not INT16")
     meaning = ("lut16", m.read_constant(call, "table", 512), p["tangent"], p["multiplier"], p["shift"])
     _apply_wide_function(m, call, first, last, meaning)
 
@@ -77,7 +79,7 @@ def lut16(m: Any, call: Any, first: int, last: int) -> None:
 def _apply_table(m: Any, call: Any, first: int, last: int, table: bytes) -> None:
     x, o = call.operands["input"], call.output
     if x.shape != o.shape or x.item != 1 or o.item != 1:
-        raise m.unknown(call, first, "input and output differ in shape")
+        raise m.refuse(call, first, "input and output differ in shape")
     for image in range(o.batch):
         for y in range(first, last):
             m.put(call, image, y, m.world.symbols.apply_table(m.row(call, "input", image, y), table))
@@ -87,7 +89,7 @@ def _wide(m: Any, call: Any, role: str, image: int, y: int) -> array[int]:
     """Return a row of an input, broadcast to the width and channels of the output."""
     x, o = call.operands[role], call.output
     if any(a not in (1, b) for a, b in zip(x.shape, o.shape, strict=True)):
-        raise m.unknown(call, y, f"{role} does not broadcast to the output")
+        raise m.refuse(call, y, f"{role} does not broadcast to the output")
     tags: array[int] = m.row(call, role, 0 if x.batch == 1 else image, 0 if x.height == 1 else y)
     if (x.width, x.channels) == (o.width, o.channels):
         return tags
@@ -112,7 +114,7 @@ def binary(m: Any, call: Any, first: int, last: int) -> None:
     o = call.output
     kinds = {call.operands[role].dtype for role in (*roles, "output")}
     if len(kinds) != 1:
-        raise m.unknown(call, first, "its operands differ in type")
+        raise m.refuse(call, first, "its operands differ in type")
     meaning = (call.kernel, tuple(sorted(call.params.items())), call.rounding, DTYPES[o.dtype])
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     sides = [[_wide(m, call, role, image, y) for image, y in rows] for role in roles]
@@ -129,7 +131,7 @@ def binary(m: Any, call: Any, first: int, last: int) -> None:
             for (image, y), at in zip(rows, starts, strict=True):
                 m.put(call, image, y, array("Q", one.part(at, size)))
             return
-    raise m.unknown(call, first, "no operator of the source has these parameters and inputs")
+    raise m.refuse(call, first, "no operator of the source has these parameters and inputs")
 
 
 @rule("softmax", "softmax16", elementwise=True)
@@ -143,7 +145,7 @@ def softmax(m: Any, call: Any, first: int, last: int) -> None:
         table = m.read_constant(call, "table", 1024)
         meaning = (table, p["output_zero"], p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
     if x.dtype != o.dtype:
-        raise m.unknown(call, first, "input and output differ in type")
+        raise m.refuse(call, first, "input and output differ in type")
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     given = [m.row(call, "input", image, y) for image, y in rows]
     size = o.width * o.channels * o.item
@@ -158,7 +160,7 @@ def softmax(m: Any, call: Any, first: int, last: int) -> None:
             for (image, y), at in zip(rows, starts, strict=True):
                 m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at, size))))
             return
-    raise m.unknown(call, first, "no operator of the source has this table, these parameters and inputs")
+    raise m.refuse(call, first, "no operator of the source has this table, these parameters and inputs")
 
 
 def _line(one: Computation, image: int, y: int) -> array[int]:
@@ -177,7 +179,7 @@ def pool(m: Any, call: Any, first: int, last: int) -> None:
     geometry = tuple(p[name] for name in names)
     meaning = (call.kernel, geometry, p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
     if x.dtype != o.dtype:
-        raise m.unknown(call, first, "input and output differ in type")
+        raise m.refuse(call, first, "input and output differ in type")
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     mark = len(m.reads)
     for one in m.candidates(call, "pool"):
@@ -203,7 +205,7 @@ def pool(m: Any, call: Any, first: int, last: int) -> None:
     if call.kernel == "avg_pool2d" and whole and o.shape == (1, 1, 1, x.channels):
         _match_reduction(m, call, (_plain_mean(p), 0, b"", DTYPES[x.dtype]), {1, 2}, [(0, 0)])
         return
-    raise m.unknown(call, first, "no operator of the source has this window and these inputs")
+    raise m.refuse(call, first, "no operator of the source has this window and these inputs")
 
 
 def _plain_mean(p: Any) -> tuple[tuple[str, int], ...]:
@@ -217,7 +219,7 @@ def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
     x, o = call.operands["input"], call.output
     fits = x.batch == o.batch == 1 and x.height == o.height and x.channels == o.channels and o.ring == 1
     if not fits or call.params["kernel_w"] != x.width or o.item != 4 or o.width != 1 or DTYPES[o.dtype] != "INT32":
-        raise m.unknown(call, first, "its shapes are none of running sums")
+        raise m.refuse(call, first, "its shapes are none of running sums")
     size = x.width * x.channels * x.item
     for one in m.candidates(call, "reduce"):
         if one.what["count"] != x.height * x.width or one.what["meaning"][3] != DTYPES[x.dtype]:
@@ -232,7 +234,7 @@ def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
         m.remember_match(call, "reduce", one)
         m.put(call, 0, 0, _sums(m, one, last * x.width))
         return
-    raise m.unknown(
+    raise m.refuse(
         call, first, f"these are not the {4 * x.channels} bytes of sums that a mean of the source begins with"
     )
 
@@ -263,7 +265,7 @@ def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
     count, o = p.pop("count"), call.output
     if call.rounding == 0:
         if p["offset"] or p["multiplier"] or p["shift"] or p["output_zero"]:
-            raise m.unknown(call, first, "a plain mean has no scale")
+            raise m.refuse(call, first, "a plain mean has no scale")
         params = _plain_mean(p)
     else:
         params = tuple(sorted((p | {"mode": 0}).items()))
@@ -274,7 +276,7 @@ def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
             m.remember_match(call, "reduce", one)
             m.put(call, 0, 0, m.apply_fused_table(call, array("Q", one.part(0, one.size))))
             return
-    raise m.unknown(call, first, "no operator of the source is the mean of these sums with these parameters")
+    raise m.refuse(call, first, "no operator of the source is the mean of these sums with these parameters")
 
 
 def _same_boxes(one: Computation, starts: list[int], size: int, boxes: list[tuple[array[int], int]], item: int) -> bool:
@@ -309,7 +311,7 @@ def reduce(m: Any, call: Any, first: int, last: int) -> None:
         any(b != (1 if at in axes else a) for at, (a, b) in enumerate(zip(x.shape, o.shape, strict=True)))
         or p["axes"] > 15
     ):
-        raise m.unknown(call, first, "its output does not follow from its axes")
+        raise m.refuse(call, first, "its output does not follow from its axes")
     steps = m.read_constant(call, "steps", 1020) if call.operands["steps"].present else b""
     del p["axes"]
     if p["mode"] in (1, 2):
@@ -334,7 +336,7 @@ def _match_reduction(m: Any, call: Any, meaning: Any, axes: set[int], rows: list
             for (image, y), at in zip(rows, starts, strict=True):
                 m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at * o.item, size * o.item))))
             return
-    raise m.unknown(call, rows[0][1], "no operator of the source reduces these bytes with these parameters")
+    raise m.refuse(call, rows[0][1], "no operator of the source reduces these bytes with these parameters")
 
 
 @rule("arg_max")
@@ -344,7 +346,7 @@ def arg_max(m: Any, call: Any, first: int, last: int) -> None:
     if not 0 <= axis <= 3 or any(
         b != (1 if at == axis else a) for at, (a, b) in enumerate(zip(x.shape, o.shape, strict=True))
     ):
-        raise m.unknown(call, first, "its output does not follow from its axis")
+        raise m.refuse(call, first, "its output does not follow from its axis")
     meaning = (call.params["sign"], DTYPES[x.dtype], DTYPES[o.dtype])
     size = o.width * o.channels
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
@@ -358,7 +360,7 @@ def arg_max(m: Any, call: Any, first: int, last: int) -> None:
             for (image, y), at in zip(rows, starts, strict=True):
                 m.put(call, image, y, array("Q", one.part(at * item, size * item)))
             return
-    raise m.unknown(call, first, "no operator of the source searches these bytes")
+    raise m.refuse(call, first, "no operator of the source searches these bytes")
 
 
 @rule("resize_bilinear")
@@ -387,4 +389,4 @@ def resize_bilinear(m: Any, call: Any, first: int, last: int) -> None:
                 at = (image * o.height + y) * size
                 m.put(call, image, y, array("Q", one.part(at, size)))
             return
-    raise m.unknown(call, first, "no operator of the source interpolates these bytes with these parameters")
+    raise m.refuse(call, first, "no operator of the source interpolates these bytes with these parameters")

@@ -151,7 +151,7 @@ def conv2d(m: Any, call: Any, first: int, last: int) -> None:
     """Match a dense or grouped convolution: whole, in slices of channels, or with neighbouring pixels merged."""
     p, x = call.params, call.operands["input"]
     if not _rounds(call) or p["groups"] < 1 or x.channels % p["groups"] or call.output.channels % p["groups"]:
-        raise m.unknown(call, first, "its rounding or groups are none of a convolution")
+        raise m.refuse(call, first, "its rounding or groups are none of a convolution")
     depth = x.channels // p["groups"]
     taps = p["kernel_h"] * p["kernel_w"]
     rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, taps, depth, p["groups"])))
@@ -163,7 +163,7 @@ def depthwise(m: Any, call: Any, first: int, last: int) -> None:
     """Match a depth-wise convolution: each output channel reads one input channel."""
     p, x, units = call.params, call.operands["input"], m.program.units
     if not _rounds(call) or call.output.channels != x.channels * p["depth_multiplier"]:
-        raise m.unknown(call, first, "its rounding or channels are none of a depth-wise convolution")
+        raise m.refuse(call, first, "its rounding or channels are none of a depth-wise convolution")
     taps, count = p["kernel_h"] * p["kernel_w"], call.output.channels
 
     def weights() -> list[bytes]:
@@ -201,7 +201,7 @@ def _convolve(m: Any, call: Any, first: int, last: int, kind: str, rows: list[Ch
     why = "no operator of the source has these weights, biases, multipliers and parameters"
     if _places(m, call, kind, fits):
         why = "the bytes it reads are not those its operator should read"
-    raise m.unknown(call, first, why)
+    raise m.refuse(call, first, why)
 
 
 def _match_direct(call: Any, one: Computation, rows: list[Channel]) -> Any:
@@ -319,7 +319,7 @@ def transpose_conv2d(m: Any, call: Any, first: int, last: int) -> None:
                 for y in range(first, last):
                     _emit(m, call, one, image, y, 0)
             return
-    raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
+    raise m.refuse(call, first, "no operator of the source has these weights, parameters and inputs")
 
 
 @rule("fully_connected", "fully_connected16")
@@ -328,7 +328,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
     x, o = call.operands["input"], call.output
     wide = call.kernel in WIDE
     if (x.batch, x.height, x.width) != (o.batch, o.height, o.width) or call.rounding not in ((3,) if wide else (2, 3)):
-        raise m.unknown(call, first, "its shapes or rounding are none of a fully connected layer")
+        raise m.refuse(call, first, "its shapes or rounding are none of a fully connected layer")
     rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, 1, x.channels, 1)))
     common = _common(call)
 
@@ -374,7 +374,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
                 m.put(call, image, y, m.apply_fused_table(call, made))
             return
         m.forget(mark)
-    raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
+    raise m.refuse(call, first, "no operator of the source has these weights, parameters and inputs")
 
 
 @rule("batch_matmul")
@@ -384,7 +384,7 @@ def matmul(m: Any, call: Any, first: int, last: int) -> None:
     # The table of a fused function has unsigned bytes, whatever the types of the matrices.
     types = {o.dtype, *(call.operands[role].dtype for role in ("left", "right"))}
     if call.rounding != (_SINGLE if o.item == 2 else _DOUBLE) or len(types) != 1:
-        raise m.unknown(call, first, "its rounding or types are none of a product of matrices")
+        raise m.refuse(call, first, "its rounding or types are none of a product of matrices")
     common = (
         DTYPES[o.dtype], p["transpose_left"], p["transpose_right"], p["left_zero"], p["right_zero"],
         p["multiplier"], p["shift"], p["output_zero"], p["clamp_low"], p["clamp_high"],
@@ -407,7 +407,7 @@ def matmul(m: Any, call: Any, first: int, last: int) -> None:
                     at = (image * o.height + y) * size
                     m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at, size))))
             return
-    raise m.unknown(call, first, "no operator of the source has these parameters and inputs")
+    raise m.refuse(call, first, "no operator of the source has these parameters and inputs")
 
 
 def _matrix_agrees(m: Any, call: Any, one: Computation, role: str, image: int, y: int) -> bool:

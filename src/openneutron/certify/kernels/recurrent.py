@@ -29,9 +29,9 @@ _MOST = 1 << 14  # cells, channels, filters and steps that the firmware accepts
 def _check_types(m: Any, call: Any, first: int, types: dict[str, str]) -> None:
     for role, dtype in types.items():
         if DTYPES[call.operands[role].dtype] != dtype:
-            raise m.unknown(call, first, f"its {role} is not {dtype}")
+            raise m.refuse(call, first, f"its {role} is not {dtype}")
     if call.rounding != _DOUBLE:
-        raise m.unknown(call, first, "its rounding is none of a recurrent layer")
+        raise m.refuse(call, first, "its rounding is none of a recurrent layer")
 
 
 @rule("svdf", keeps=True)
@@ -40,10 +40,10 @@ def svdf(m: Any, call: Any, first: int, last: int) -> None:
     p, x, o = call.params, call.operands["input"], call.output
     _check_types(m, call, first, {"input": "INT8", "output": "INT8", "memory": "INT16"})
     if (x.batch, x.height, x.width) != (1, 1, o.width) or (o.batch, o.height) != (1, 1):
-        raise m.unknown(call, first, "input and output are not one row each")
+        raise m.refuse(call, first, "input and output are not one row each")
     units, rank, steps = o.channels, p["rank"], p["steps"]
     if not (1 <= rank <= _MOST and 1 <= steps <= _MOST and units * rank <= _MOST):
-        raise m.unknown(call, first, f"{units} units of rank {rank} with {steps} steps")
+        raise m.refuse(call, first, f"{units} units of rank {rank} with {steps} steps")
     filters = units * rank
     names = m.once(call, ("weights", "table"), lambda: _svdf_names(m, call, filters))
     each = 2 * filters * steps
@@ -53,7 +53,7 @@ def svdf(m: Any, call: Any, first: int, last: int) -> None:
         vector = given[at * x.channels : (at + 1) * x.channels]
         step = svdf_step(m.world, names, (units, steps), vector, memory[at * each : (at + 1) * each], add=False)
         if step is None:
-            raise m.unknown(call, first, "no operator of the source has these weights, parameters, inputs and memory")
+            raise m.refuse(call, first, "no operator of the source has these weights, parameters, inputs and memory")
         made.extend(step[0])
         moved.extend(step[1])
     m.keep(call, "memory", moved)
@@ -84,9 +84,9 @@ def lstm(m: Any, call: Any, first: int, last: int) -> None:
     _check_types(m, call, first, {"input": "INT8", "output": "INT8", "hidden": "INT8", "cell": "INT16"})
     cells, outputs, depth = p["cells"], o.channels, x.channels
     if x.shape[:3] != o.shape[:3] or not 1 <= cells <= _MOST or max(depth, outputs) > _MOST or p["flags"] & ~15:
-        raise m.unknown(call, first, "input and output differ in steps or batch, or its sizes or flags make no sense")
+        raise m.refuse(call, first, "input and output differ in steps or batch, or its sizes or flags make no sense")
     if not p["flags"] & PROJECT and outputs != cells:
-        raise m.unknown(call, first, f"{cells} cells give {outputs} outputs without a projection")
+        raise m.refuse(call, first, f"{cells} cells give {outputs} outputs without a projection")
     name = m.once(call, ("weights", "table"), lambda: _lstm_name(m, call))
     sequences = o.batch * o.width
     hidden, cell = m.read_state(call, "hidden", sequences * outputs), m.read_state(call, "cell", 2 * sequences * cells)
@@ -102,7 +102,7 @@ def lstm(m: Any, call: Any, first: int, last: int) -> None:
                     m.world, name, (outputs, cells), (row[at * depth : (at + 1) * depth], h, k), add=False
                 )
                 if after is None:
-                    raise m.unknown(
+                    raise m.refuse(
                         call, first, "no operator of the source has these weights, parameters, inputs and states"
                     )
                 h, k = after

@@ -128,6 +128,7 @@ class Program:
     states: tuple[State, ...] = ()
     weights: bytes = b""
     profiling: bool = False
+    version: int = 0  # of the compiler, a byte each for minor and patch
 
 
 def _word(block: bytes, at: int) -> int:
@@ -191,8 +192,9 @@ def decode(block: bytes, weights: bytes, kernels: bytes, most: int) -> Program:
     check_kernels(kernels, numbers, listed=bool(chip["subsystem"]))
     states = _states(block, weights, words[20], words[21], words[22])
     program = Program(
-        target, chip["units"], chip["length"], sizes, tensors, steps, calls, states, weights, bool(flags & 1)
-    )
+        target, chip["units"], chip["length"], sizes, tensors, steps, calls, states, weights, bool(flags & 1),
+        _word(block, identity + 20),
+    )  # fmt: skip
     check_counts(words, program, calls, coded)
     return program
 

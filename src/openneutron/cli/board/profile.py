@@ -67,7 +67,7 @@ def board_profile(
             times.append(runner.run(data).microseconds / 1e3)
         model = runner.info()
     if ledger is not None and point is not None:
-        append_point(ledger, measured(point, times, model))
+        append_point(ledger, add_measurement(point, times, model))
     middle = statistics.median(times)
     if as_json:
         layers = [dataclasses.asdict(one) for one in model.layers]
@@ -127,7 +127,7 @@ def new_point(
     )
 
 
-def measured(point: Measurement, times: list[float], model: BoardModel) -> Measurement:
+def add_measurement(point: Measurement, times: list[float], model: BoardModel) -> Measurement:
     """Return the point with the board's figures."""
     from dataclasses import replace
 

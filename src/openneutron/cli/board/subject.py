@@ -108,7 +108,7 @@ def references(
 
     if subject.payload is not None and reference is None:
         payload = subject.payload
-        return {name: _simulated(payload, samples, silicon=name == SILICON) for name in (EXACT, SILICON)}
+        return {name: _simulate(payload, samples, silicon=name == SILICON) for name in (EXACT, SILICON)}
     file = reference or subject.file
     data, where = subject.data if reference is None else read_file(file), str(file)
     if reference is None and (subject.protocol == EXECUTORCH or _is_converted(data, where)):
@@ -116,7 +116,7 @@ def references(
             "NXP's microcode does not run here, so there is nothing to compare with", where=where,
             hint="name the model it came from, or an open compile of it: --reference model.tflite",
         )  # fmt: skip
-    compiled = data if _is_open(data, where) else _compiled(data, where)
+    compiled = data if _is_open(data, where) else _compile_open(data, where)
     found = {EXACT: _run(data if kind_of(data) == "tflite" else compiled or data, where, samples)}
     if compiled is not None:
         found[SILICON] = _run(silicon_file(compiled, where=where), where, samples)
@@ -136,8 +136,8 @@ def _is_open(data: bytes, where: str) -> bool:
 
 
 def _open_subject(file: Path, data: bytes) -> Subject:
-    from openneutron.cli.extract_payload import bordered_payload
     from openneutron.cli.inputs.blocks import blocks_of_file
+    from openneutron.cli.inputs.payloads import bordered_payload
     from openneutron.executorch.deliver.embed import input_rows, numbered_border
     from openneutron.machine.simulator import DTYPES
     from openneutron.microcode.payload import parse_payload
@@ -161,9 +161,7 @@ def _open_subject(file: Path, data: bytes) -> Subject:
     return Subject(file, data, blob, EXECUTORCH, inputs, ((),) * len(inputs), payload, notes)
 
 
-def _simulated(
-    payload: Payload, samples: Sequence[Sequence[Array]], *, silicon: bool = False
-) -> list[dict[str, Array]]:
+def _simulate(payload: Payload, samples: Sequence[Sequence[Array]], *, silicon: bool = False) -> list[dict[str, Array]]:
     from openneutron.board.rounding import silicon_blocks
     from openneutron.machine.simulator import Simulator
 
@@ -175,7 +173,7 @@ def _simulated(
     return [{f"output_{at}": value for at, value in enumerate(run)} for run in runs]
 
 
-def _compiled(data: bytes, where: str) -> bytes | None:
+def _compile_open(data: bytes, where: str) -> bytes | None:
     """An open compile of a LiteRT model; None where nothing of it has a multiplier."""
     import openneutron
 

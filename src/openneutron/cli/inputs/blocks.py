@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from openneutron.compiler import kernels
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Microcode with its weights and kernels; `alone` when the file holds microcode and nothing else."""
+    """Microcode with its weights and kernels; `alone` when the file holds microcode and nothing else.
+
+    `attributes` are those of a LiteRT file's operator, which are for readers: microcode is what counts.
+    """
 
     where: str
     microcode: bytes
@@ -28,6 +31,7 @@ class Blocks:
     container: Container
     target: str = ""
     alone: bool = False
+    attributes: dict[str, int | float | bool | str] = field(default_factory=dict)
 
     def program(self) -> Program:
         """The decoded program; a `FormatError` when NXP's converter made it or the checksum is wrong."""
@@ -75,6 +79,7 @@ def blocks_of_file(data: bytes, where: str) -> list[Blocks]:
 
 
 def _of_litert(data: bytes, where: str) -> list[Blocks]:
+    from openneutron.litert.flexbuffer import read_map
     from openneutron.litert.read import read_model
     from openneutron.microcode.graph_op import blocks_of, is_graph_op
 
@@ -85,7 +90,10 @@ def _of_litert(data: bytes, where: str) -> list[Blocks]:
             place = f"{where}, operator {position}"
             blocks = blocks_of(graph, op, outputs=len(op.outputs), where=place)
             container = container_of(graph, op, where=place)
-            found.append(Blocks(place, blocks.microcode, blocks.weights, blocks.kernels, container))
+            attributes = read_map(op.custom_options)
+            found.append(
+                Blocks(place, blocks.microcode, blocks.weights, blocks.kernels, container, attributes=attributes)
+            )
     return found
 
 

@@ -12,6 +12,7 @@ from openneutron.cli.inputs.tensor_info import TensorInfo, tensor_info
 from openneutron.errors import FormatError
 from openneutron.files import kind_of
 from openneutron.microcode import abi
+from openneutron.microcode.graph_op import attributes_of
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed_calls
 
@@ -43,6 +44,7 @@ class GraphInfo:
     outputs: int
     calls: int | None
     kernels: dict[str, int] = field(default_factory=dict)
+    attributes: dict[str, int | float | bool | str] = field(default_factory=dict)  # of a LiteRT file's operator
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,10 @@ def contents_of(data: bytes, where: str) -> Contents:
         raise FormatError(f"this is {what}", where=where, hint=hint)
     if kind == "onnx" or where.endswith(".onnx"):
         return _of_onnx(data, where)
-    graphs = tuple(_graph(blocks) for blocks in blocks_of_file(data, where))
+    every = blocks_of_file(data, where)
+    graphs = tuple(_graph(blocks) for blocks in every)
     notes = tuple(f"{graph.where}: {ONLY_NXP}" for graph in graphs if graph.made_by == "nxp")
+    notes += tuple(f"{blocks.where}: {note}" for blocks in every for note in _wrong_attributes(blocks))
     if kind == "tflite":
         from openneutron.litert.read import read_model
 
@@ -153,7 +157,20 @@ def _graph(blocks: Blocks) -> GraphInfo:
         outputs=container.outputs if program is None else sum(row.is_output for row in program.tensors),
         calls=container.calls if program is None else sum(kernels.values()),
         kernels=kernels,
+        attributes=blocks.attributes,
     )
+
+
+def _wrong_attributes(blocks: Blocks) -> list[str]:
+    """Return what the operator's attributes say otherwise than its microcode, which is what runs."""
+    if blocks.container.made_by != "open":
+        return []
+    right = attributes_of(blocks.microcode, blocks.weights, blocks.program())
+    return [
+        f"attribute {name} is {value}, the microcode has {right.get(name, 'no such figure')}"
+        for name, value in blocks.attributes.items()
+        if value != right.get(name)
+    ]
 
 
 def _kernels(program: Program) -> dict[str, int]:

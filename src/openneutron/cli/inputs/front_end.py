@@ -116,7 +116,7 @@ def _takes_rate(function: Callable[..., Any]) -> bool:
 
 
 def _fit_to_input(value: Array, tensor: Tensor) -> Array:
-    """Frames as the input has them; numbers are quantized where the input is."""
+    """Return frames in the input's shape and type; real numbers are quantized if the input is quantized."""
     if value.ndim and value.shape[1:] != tensor.shape and value[:1].size == int(np.prod(tensor.shape)):
         value = value.reshape(len(value), *tensor.shape)
     kind = tensor.dtype.numpy

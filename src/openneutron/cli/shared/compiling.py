@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -110,6 +111,8 @@ def _compile(source: Source, stage: Callable[[str], None], options: dict[str, An
     import openneutron
 
     if source.kind == "tflite":
+        # numpy starts a thread per processor for products of matrices, which take time to start; this compile has none.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         loaded = source.load()
         return openneutron.compile(source.text, calibration=loaded.calibration, progress=stage, **options), loaded
     stage("loading the model")
@@ -162,7 +165,7 @@ def _write(program: Program, output: Path | None, stem: str, request: Request) -
         files[path.name] = len(data.encode() if isinstance(data, str) else data)
 
     if output is not None:
-        put(output, program.bundled() if output.suffix == ".bpte" else program.data)
+        put(output, program.to_bundled_program() if output.suffix == ".bpte" else program.data)
         if program.report.quantization:
             put(output.with_name(f"{output.stem}.quantization.toml"), program.report.quantization)
     if request.options.get("dump_kernel_selection_code"):

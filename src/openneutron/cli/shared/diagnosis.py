@@ -146,7 +146,7 @@ def _check_library(name: str, finder: str, otherwise: State = "missing") -> Part
 
 
 def _check_sdk() -> Part:
-    """NXP's SDK is optional; a stand-in of ours under its name is told apart from it."""
+    """NXP's SDK is optional; our stand-in of the same name is recognized."""
     name = "NXP's SDK"
     if _SDK in sys.modules or find_spec(_SDK) is None:  # in this process only `vendor.eiq.install` can have loaded it
         return Part(name, "optional", "only `--converter nxp` needs it: pip install eiq-neutron-sdk from NXP's index")

@@ -9,10 +9,30 @@ from openneutron.options import SDK_VERSIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from openneutron.analyze.fits import CpuPart, Limits, Row
+    from openneutron.analyze.fits import Change, CpuPart, Limits, Row
     from openneutron.executorch.capture.sources import Loaded
     from openneutron.program import Program
     from openneutron.report.model import Report
+
+CLOSEST = 2  # changes to show where none is enough
+
+
+def worth_telling(row: Row) -> list[Change]:
+    """Return the changes that make it fit, the fastest first; where none does, the ones that come closest."""
+    fitting = sorted((one for one in row.changes if one.fits), key=lambda one: one.need.milliseconds_high)
+    if fitting:
+        return fitting
+
+    def lacks(one: Change) -> float:
+        """How many times over its tightest limit it is."""
+        pairs = (
+            (one.need.sram_bytes, row.sram_limit),
+            (one.need.flash_bytes, row.flash_limit),
+            (one.need.milliseconds_high, row.milliseconds_limit),
+        )
+        return max((need / limit for need, limit in pairs if limit), default=0.0)
+
+    return sorted((one for one in row.changes if one.need.sram_bytes), key=lacks)[:CLOSEST]
 
 
 def fit_rows(

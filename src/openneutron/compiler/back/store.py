@@ -13,7 +13,7 @@ import numpy as np
 from openneutron.compiler.front.fuse import CODE_WEIGHTS, PACK_CODE
 from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.plan.constants import Constants, constants_of
+from openneutron.compiler.plan.constants import Constants, KnownWeights, constants_of
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import Program
@@ -54,18 +54,24 @@ def _describe_section(graph: KernelGraph, node: Node, position: int, size: int) 
     )
 
 
-def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple[Section, ...]:
-    """Return each constant in its smallest form, or no sections where coding saves next to nothing."""
+def _sections(
+    graph: KernelGraph, constants: Constants, target: Target, known: KnownWeights | None
+) -> tuple[Section, ...]:
+    """Return each constant in its smallest form, or no sections where coding saves next to nothing.
+
+    What the block has from another program is stored as there.
+    """
     weights = memoryview(constants.block)  # slices of a memoryview copy nothing
     described: dict[int, Section] = {}
     for node in graph.nodes:
         for position, operand in enumerate(node.operands):
             if isinstance(operand, np.ndarray):
                 described.setdefault(constants.offset(operand), _describe_section(graph, node, position, operand.size))
-    chosen: list[Section] = []
-    reached = 0
+    chosen = [] if known is None else [*known.sections]
+    first = len(known.block) if known is not None else 0
+    reached = first if chosen else 0
     for at, section in sorted(described.items()):
-        if section.storage is not Storage.RAW:
+        if section.storage is not Storage.RAW and at >= first:
             form = choose(section, weights[at : at + section.plain], target.units, target.length)
             if form.storage is not Storage.RAW:
                 if at > reached:
@@ -73,7 +79,7 @@ def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple
                 chosen.append(form)
                 reached = align(at + section.plain)
     coded = sum(section.plain for section in chosen if section.storage is not Storage.RAW)
-    if coded * _WORTH < len(weights):
+    if coded * _WORTH < len(weights) and not (known is not None and known.sections):
         return ()
     if reached < len(weights):
         chosen.append(raw(len(weights) - reached))
@@ -86,15 +92,18 @@ def _codes(constants: Constants, target: Target) -> bool:
     return not target.processor or len(constants.block) > target.flash_bytes > 0
 
 
-def choose_constant_forms(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Constants:
-    """Gather the constants of a graph and choose the forms in which they are stored.
+def choose_constant_forms(
+    graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = (), known: KnownWeights | None = None
+) -> Constants:
+    """Gather the constants of a graph, behind `known` ones, and choose the forms in which they are stored.
 
     Example:
         >>> choose_constant_forms(graph, target).coded_sizes()
     """
-    constants = constants_of(graph)
-    if CODE_WEIGHTS not in switched_off and _codes(constants, target):
-        constants.sections = _sections(graph, constants, target)
+    constants = constants_of(graph, known)
+    coded = CODE_WEIGHTS not in switched_off and _codes(constants, target)
+    if coded or (known is not None and known.sections):
+        constants.sections = _sections(graph, constants, target, known)
     return constants
 
 

@@ -18,7 +18,7 @@ def left_out(graph: Graph, op: Operator, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns for name in _names(graph, op))
 
 
-def unmatched(model: Model, patterns: Sequence[str]) -> tuple[str, ...]:
+def unmatched_patterns(model: Model, patterns: Sequence[str]) -> tuple[str, ...]:
     """Return the patterns that name no operator of any graph of the model: they have no effect, and are probably misspelt."""
     everything = [(graph, op) for graph in model.graphs for op in graph.operators] if patterns else []
     return tuple(one for one in patterns if not any(left_out(graph, op, (one,)) for graph, op in everything))

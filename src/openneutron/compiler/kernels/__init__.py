@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from openneutron.compiler.kernel_files import KERNEL_FILES
 from openneutron.compiler.operand_checks import check_operands
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from openneutron.compiler.legalizer import Legalizer
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """How one LiteRT operator becomes kernels: the limits users read, and the function that emits L1 nodes."""
 
     code: str

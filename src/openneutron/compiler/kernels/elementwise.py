@@ -90,12 +90,12 @@ def broadcasts(op: OpSignature, target: Target) -> Verdict:
     y = op.outputs[0]
     shapes = tuple(tensor.shape for tensor in data_inputs(op))
     first = inputs_to_repeat(shapes, y.shape)
-    if first is None or not all(loops_fit(_repeating(shapes[at], y.shape)) for at in first):
+    if first is None or not all(loops_fit(_repeating_loops(shapes[at], y.shape)) for at in first):
         return no(f"shapes are {' and '.join(str(list(s)) for s in shapes)}", hint="insert a TILE or RESHAPE")
     return OK
 
 
-def _repeating(shape: tuple[int, ...], output: tuple[int, ...]) -> list[Loop]:
+def _repeating_loops(shape: tuple[int, ...], output: tuple[int, ...]) -> list[Loop]:
     """Return loops that write a broadcast tensor out in full."""
     padded = (1,) * (len(output) - len(shape)) + tuple(shape)
     steps = zip(padded, output, dense(padded), dense(output), strict=True)
@@ -161,7 +161,7 @@ def emit_binary(state: Legalizer, kernel: str, params: Any, rounding: Rounding =
         source = state.graph.values[values[at]]
         name = f"{source.name} (repeated)"
         values[at] = state.temporary(name, shape4(full), source.dtype, source.scale, source.zero_point)
-        emit_copy(state, state.value(at), values[at], _repeating(given[at], full))
+        emit_copy(state, state.value(at), values[at], _repeating_loops(given[at], full))
         given[at] = full
     shapes = broadcast(tuple(given), full)
     assert shapes is not None

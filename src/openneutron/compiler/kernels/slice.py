@@ -12,7 +12,13 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import RANK, emit_copy
 from openneutron.compiler.kernels.elementwise import reshape
-from openneutron.compiler.kernels.movement import constant_arguments, known_numbers, numbers, same_moved_type
+from openneutron.compiler.kernels.movement import (
+    INDICES,
+    constant_arguments,
+    known_numbers,
+    numbers,
+    same_moved_or_index_type,
+)
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.strides import Loop, dense, merge_loops
@@ -185,15 +191,25 @@ def slice_fits(op: OpSignature, target: Target) -> Verdict:
     return cuts_fit(cuts)
 
 
-@serves("SLICE", limits=(same_moved_type, not_empty, constant_arguments, slice_fits))
+@serves("SLICE", limits=(same_moved_or_index_type, not_empty, constant_arguments, slice_fits))
 def legalize(state: Legalizer) -> None:
     """Emit one `slice` node."""
-    emit_slice(state, state.value(0), state.output(), _slice_cuts(state.signature))
+    _emit(state, _slice_cuts(state.signature))
 
 
-@serves("STRIDED_SLICE", limits=(same_moved_type, not_empty, strided_slice_fits))
+@serves("STRIDED_SLICE", limits=(same_moved_or_index_type, not_empty, strided_slice_fits))
 def legalize_strided(state: Legalizer) -> None:
     """Emit one `slice` node; new and shrunk axes only change the output's shape."""
     cuts = _strided_cuts(state.signature)
     assert cuts is not None
-    emit_slice(state, state.value(0), state.output(), cuts)
+    _emit(state, cuts)
+
+
+def _emit(state: Legalizer, cuts: Sequence[Cut]) -> None:
+    """Emit a `slice`, for indices, whose elements are wider, a `copy`."""
+    source, output = state.value(0), state.output()
+    if state.signature.outputs[0].dtype in INDICES:
+        loops, offset = _loops(cuts)
+        emit_copy(state, source, output, loops, offset)
+    else:
+        emit_slice(state, source, output, cuts)

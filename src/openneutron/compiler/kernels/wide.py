@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,7 @@ _LARGEST_PRODUCT = 1 << 22  # -2^15 times -2^7
 WIDE_MEANING = "weights of 8 bits, table of low bias, multiplier, shift and high bias per channel"
 
 
-@dataclass(frozen=True)
-class WideTable:
+class WideTable(NamedTuple):
     """The operand, how the call rounds with it, and whether sums wrap in 32 bits."""
 
     data: npt.NDArray[np.uint8]

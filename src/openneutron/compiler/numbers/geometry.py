@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from openneutron.compiler.l1 import RowDemand
 
@@ -14,8 +13,7 @@ WINDOW_MAX = 32_767
 REACH_MAX = 1 << 30
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """Geometry of a window in both directions; pads are at the top and left, the odd extra one goes after."""
 
     kernel_h: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +87,7 @@ def activation_range(activation: int, scale: float, zero_point: int, limits: tup
     return low, high
 
 
-@dataclass(frozen=True)
-class ExactTable:
+class ExactTable(NamedTuple):
     """Multipliers and shift words of the channel table, for one of the two exact rounding modes."""
 
     multipliers: npt.NDArray[np.int64]
@@ -181,12 +180,12 @@ def _proves(
     """Both sides are monotone in acc, so they agree everywhere when they agree on both sides of each threshold."""
     k = np.arange(low + 1, high + 1, dtype=np.int64)
 
-    def rounded(acc: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def apply(acc: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         result: npt.NDArray[np.int64] = (acc * m[:, None] + (np.int64(1) << (s[:, None] - 1))) >> s[:, None]
         return result
 
-    reaches = (rounded(np.minimum(thresholds, _INT32[1])) >= k) | (thresholds > _INT32[1])
-    below = (rounded(np.maximum(thresholds - 1, _INT32[0])) < k) | (thresholds <= _INT32[0])
+    reaches = (apply(np.minimum(thresholds, _INT32[1])) >= k) | (thresholds > _INT32[1])
+    below = (apply(np.maximum(thresholds - 1, _INT32[0])) < k) | (thresholds <= _INT32[0])
     proved: npt.NDArray[np.bool_] = np.asarray(np.all(reaches & below, axis=1))
     return proved
 

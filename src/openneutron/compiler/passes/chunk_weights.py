@@ -38,7 +38,7 @@ def _piece(graph: KernelGraph, node: Node, target: Target, first: int, last: int
     n, h, w, channels = value.shape
     item = ITEM_BYTES[value.dtype]
     place = value.alias or Alias(node.output, 0, h * w * channels * item, w * channels * item, channels * item)
-    alias = replace(place, offset=place.offset + first * item)
+    alias = place._replace(offset=place.offset + first * item)
     made = graph.add_value(
         Value(f"{value.name} channels {first} to {last}", (n, h, w, last - first), value.dtype, value.scale,
               value.zero_point, alias=alias)

@@ -32,7 +32,8 @@ def fuse_copies(graph: KernelGraph, target: Target) -> int:
         if loops is None or not isinstance(origin, int):
             continue
         count += 1
-        if is_plain(loops, prod(graph.values[node.output].shape)):
+        made = graph.values[node.output]
+        if made.alias is None and is_plain(loops, prod(made.shape)):  # a part of a larger tensor has to be written
             _become_view(graph, node.output, graph.root(origin))
             removed.add(at)
         else:

@@ -20,7 +20,7 @@ _FUSES = ("lut", "requantize")
 
 
 def tabulate(graph: KernelGraph, target: Target) -> int:
-    """Replace each 8-bit `requantize` that is the only reader of a kernel with a place for a table."""
+    """Turn an 8-bit `requantize` into a lookup table where the kernel before it can apply one and has no other reader."""
     producers, consumers = graph.producers(), graph.consumers()
     count = 0
     for at, node in enumerate(graph.nodes):

@@ -9,7 +9,6 @@ it proves the result optimal and ends the search. With `--optimize max` CP-SAT i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
@@ -72,13 +71,13 @@ class _Pairs:
         for o in overlaps:
             if o.dying in index and o.born in index:
                 dying, born = index[o.dying], index[o.born]
-                pair = replace(o, dying=dying, born=born)
+                pair = o._replace(dying=dying, born=born)
                 self.each.append(pair)
                 self.of[dying, born] = self.of[born, dying] = pair
                 self.partners.setdefault(dying, {})[born] = self.partners.setdefault(born, {})[dying] = pair
 
     @staticmethod
-    def forbidden(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
+    def forbidden_offsets(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
         """Return two bounds: offsets strictly between them clash with the other buffer of the pair, at [low, high)."""
         if placing == pair.born:
             return (low - size, high + pair.distance - size) if pair.upward else (low - pair.distance, high)
@@ -117,7 +116,9 @@ def _place(
             for other in placed:
                 low, high = offsets[other], offsets[other] + sizes[other]
                 pair = partners.get(other)
-                blocked.append((low - size, high) if pair is None else pairs.forbidden(pair, at, size, low, high))
+                blocked.append(
+                    (low - size, high) if pair is None else pairs.forbidden_offsets(pair, at, size, low, high)
+                )
                 if pair is not None and pair.exact and blocked[-1][0] < low < blocked[-1][1]:
                     allowed.append(low)
         blocked.sort()

@@ -7,7 +7,7 @@ of segments whose outputs overlap their inputs, alternating directions keep the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
@@ -24,8 +24,7 @@ from openneutron.microcode.table import Region
 FINALISTS = 4  # plans that the solver improves; hill climbing ranks the rest well enough
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A tiling with its allocated tasks."""
 
     tiling: Tiling
@@ -86,7 +85,7 @@ def plan(
         if scratch_budget is not None:
             raise
         outside = _plan_in_region(graph, target, constants, optimize, None, fetch_constants=False, tcm=False)
-        return replace(outside, notes=(f"computed out of main memory, because for the TCM {error.message}",))
+        return outside._replace(notes=(f"computed out of main memory, because for the TCM {error.message}",))
 
 
 def _plan_in_region(
@@ -127,7 +126,7 @@ def _plan_in_region(
                 tcm=tcm,
                 structure=structure,
             )
-            plans.append(Plan(replace(tiling, segments=segments), allocate(tasks, effort)))
+            plans.append(Plan(tiling._replace(segments=segments), allocate(tasks, effort)))
             if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
                 return plans[-1]
             if scratch_budget is None and tasks.held_bytes <= tiling.memory:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest s
 PROCESSOR_SLACK, PROCESSOR_SHARE = (115, 100), (3, 5)
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(NamedTuple):
     """Segments in order, their estimated scratch bytes, and the Pareto points (scratch bytes, cycles) that were found."""
 
     segments: list[Segment]
@@ -116,7 +115,7 @@ def tile(
     if scratch_budget is None and target.processor and optimize != "fast":
         low = _within_share(best, budgets, low, _whole(found), fastest[0])
     if scratch_budget is None:
-        chosen = _following(best, low, len(budgets) - 1)
+        chosen = _next_choices(best, low, len(budgets) - 1)
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
@@ -147,7 +146,7 @@ def _within_share(
 def _price_as_stored(
     structure: Structure, met: list[tuple[int, int, list[Candidate]]], costs: CostModel
 ) -> Iterable[tuple[int, int]]:
-    """Yield the budgets that were tried, with cycles that count weights in their coded size."""
+    """Yield each budget that was tried with its cycles, which count the loading of weights in their coded size."""
     known: dict[Candidate, int] = {}
     for budget, cycles, items in met:
         if costs.stored:
@@ -170,7 +169,9 @@ def price_candidate(structure: Structure, item: Candidate, costs: CostModel) -> 
     return sum(costs.price_stripes(at, h, s.rows, s.lead) for at, h, s in zip(nodes, heights, streams, strict=True))
 
 
-def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
+def _next_choices(
+    best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int
+) -> list[list[Candidate]]:
     """Return the first few different choices for growing budgets from `low` on.
 
     A choice that is best for two budgets is best for all between them, so bisection finds where the next one begins.

@@ -79,9 +79,9 @@ def _rows(array: Any, example: torch.Tensor, where: str) -> list[torch.Tensor]:
 
 
 def _of_generator(given: str, examples: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
-    from openneutron.executorch.capture.sources import imported
+    from openneutron.executorch.capture.sources import import_object
 
-    made = imported(given)
+    made = import_object(given)
     samples = []
     try:
         for item in made() if callable(made) else made:

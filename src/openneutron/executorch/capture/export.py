@@ -25,7 +25,7 @@ from openneutron.executorch.upstream.trace_one_step import trace_one_step
 from openneutron.executorch.ways_out import way_out
 
 Inputs = tuple[torch.Tensor, ...]
-# torch warns of its own recurrent layers, which list their weights a second time; other attributes must be told.
+# torch warns of its own recurrent layers, which list their weights a second time; warnings about other attributes pass.
 _WEIGHTS_OF_RECURRENT_LAYERS = r"The tensor attributes? (self[.\w]*\._flat_weights\[\d+\](, )?)+ (was|were) assigned"
 _STORED = (tuple, list, dict, OrderedDict)  # results that a `.pte` can describe
 

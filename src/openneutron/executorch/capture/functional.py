@@ -56,7 +56,19 @@ def functional(program: ExportedProgram) -> ExportedProgram:
         if shared is not None:
             raise shared
     _copy_states_handed_over(made)
+    _join_reshapes(made)
     return made
+
+
+def _join_reshapes(program: ExportedProgram) -> None:
+    """Write a copy and a view of it as the one reshape that they come from, which needs no retrace."""
+    aten, graph = torch.ops.aten, program.graph
+    for view in graph.find_nodes(op="call_function", target=aten._unsafe_view.default):
+        copy = view.args[0]
+        if isinstance(copy, Node) and copy.target is aten.clone.default and len(copy.users) == 1:
+            view.target, view.args = aten.reshape.default, (copy.args[0], view.args[1])
+            graph.erase_node(copy)
+    program.graph_module.recompile()
 
 
 def _copy_states_handed_over(program: ExportedProgram) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import copied, operator_name
+from openneutron.executorch.fx import copy_graph, operator_name
 from openneutron.executorch.upstream.names import with_graph
 
 _SCOPES: Final = {
@@ -33,7 +33,7 @@ def inline_scopes(program: ExportedProgram) -> ExportedProgram:
 
 
 def _inline_all(given: GraphModule) -> GraphModule:
-    module = GraphModule(given, copied(given.graph))
+    module = GraphModule(given, copy_graph(given.graph))
     for node in list(module.graph.nodes):
         if _is_scope(node):
             _inline(module, node)

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.files import kind_of, kind_of_file, read_file
@@ -45,8 +45,7 @@ _RANDOM = (
 _ONE_SAMPLE = "calibrated with the example inputs alone: ranges of real data may differ; give calibration data"
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A model ready for `openneutron.compile`.
 
     `model` is an nn.Module, an ExportedProgram or the path of a LiteRT file; only the first needs the other two.
@@ -109,7 +108,7 @@ class Source:
         from openneutron.executorch.capture.calibration import read_calibration
 
         samples = read_calibration(self.calibration, loaded.example_inputs)
-        return replace(loaded, calibration=samples, notes=())
+        return loaded._replace(calibration=samples, notes=())
 
     def litert_model(self) -> QuantizedModel:
         """The LiteRT model of a file as it is, or, where calibration data is given, quantized."""
@@ -133,7 +132,7 @@ class Source:
             from openneutron.executorch.capture.samples import read_saved
 
             return read_saved(path)
-        made = imported(self.calibration)
+        made = import_object(self.calibration)
         return made() if callable(made) else made
 
     def _load(self) -> Loaded:
@@ -144,7 +143,7 @@ class Source:
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
         if self.kind == "pt2":
             return _load_exported(self.text, self.trust)
-        return _made(self.text, self.stem, self.arguments)
+        return _call_factory(self.text, self.stem, self.arguments)
 
 
 def find(
@@ -178,6 +177,9 @@ def _find_source(text: str) -> Source:
         return Source(text, _kind_of_file(path))
     module, colon, factory = text.partition(":")
     if colon:
+        if module.endswith(".py"):
+            dotted = module.removesuffix(".py").removeprefix("./").replace("/", ".")
+            raise OptionError("factories are named by modules, not files", where=text, hint=f"write {dotted}:{factory}")
         if not all(part.isidentifier() for part in [*module.split("."), *factory.split(".")]):
             raise OptionError("this is no import path", where=text, hint="write package.module:factory")
         return Source(text, "factory")
@@ -287,8 +289,8 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
     return Loaded(name, program, examples, calibration)
 
 
-def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
-    factory = imported(text)
+def _call_factory(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
+    factory = import_object(text)
     import torch
 
     from openneutron import zoo
@@ -347,7 +349,7 @@ def _remedy(error: Exception) -> str:
     return ""
 
 
-def imported(text: str) -> Any:
+def import_object(text: str) -> Any:
     """The object at `package.module:name`, with the current folder first on the path, as `python -m` has it."""
     module_name, _, path = text.partition(":")
     here = str(Path.cwd())

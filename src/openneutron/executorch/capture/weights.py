@@ -56,8 +56,8 @@ def load_weights(module: nn.Module, source: str | os.PathLike[str], *, rename: R
     wanted = module.state_dict(keep_vars=True)
     _check_names(wanted, found, str(source))
     _check_own(module, wanted)
-    made = {name: _fitting(wanted[name], *given) for name, given in found.items()}
-    for group in _shared(wanted):
+    made = {name: _fit_tensor(wanted[name], *given) for name, given in found.items()}
+    for group in _shared_names(wanted):
         first = next((made[name] for name in group if name in made), None)
         if first is not None:
             _put(module, group, first, wanted[group[0]])
@@ -180,12 +180,12 @@ def _check_own(module: nn.Module, wanted: Mapping[str, torch.Tensor]) -> None:
     empty = [name for name, one in module.named_buffers() if one.is_meta and name not in wanted]
     if empty:
         raise OptionError(
-            f'{_listed(empty)}: the module computes these itself, and on the device "meta" they have no values',
+            f'{_list_names(empty)}: the module computes these itself, and on the device "meta" they have no values',
             hint="make the module on the CPU, or set them after loading and make them persistent",
         )
 
 
-def _shared(wanted: Mapping[str, torch.Tensor]) -> list[list[str]]:
+def _shared_names(wanted: Mapping[str, torch.Tensor]) -> list[list[str]]:
     """Return the names of each tensor of a module."""
     groups: dict[int, list[str]] = {}
     for name, tensor in wanted.items():
@@ -194,24 +194,24 @@ def _shared(wanted: Mapping[str, torch.Tensor]) -> list[list[str]]:
 
 
 def _check_names(wanted: Mapping[str, torch.Tensor], found: Mapping[str, Any], where: str) -> None:
-    missing = [group[0] for group in _shared(wanted) if not any(name in found for name in group)]
+    missing = [group[0] for group in _shared_names(wanted) if not any(name in found for name in group)]
     spare = [name for name in found if name not in wanted]
     if missing or spare:
-        parts = [f"no tensor for {_listed(missing)}"] * bool(missing) + [f"the module has no {_listed(spare)}"] * bool(
-            spare
-        )
+        parts = [f"no tensor for {_list_names(missing)}"] * bool(missing) + [
+            f"the module has no {_list_names(spare)}"
+        ] * bool(spare)
         raise FormatError(
             f"its tensors are not the module's: {'; '.join(parts)}", where=where,
             hint="rename=lambda name: ... gives the module's name for a name in the file, or None to leave it out",
         )  # fmt: skip
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _fitting(place: torch.Tensor, given: torch.Tensor, where: str) -> torch.Tensor:
+def _fit_tensor(place: torch.Tensor, given: torch.Tensor, where: str) -> torch.Tensor:
     """Return a tensor in the type of its place in the module; the shape must be the same."""
     if place.shape != given.shape:
         raise FormatError(

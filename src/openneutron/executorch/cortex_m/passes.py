@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.cortex_m.backend_parts import CortexMBackend, cortex_m_backend, target_config
 from openneutron.executorch.cortex_m.settle_orders import settle_orders
-from openneutron.executorch.upstream.edge_names import unchecked
+from openneutron.executorch.upstream.edge_names import unchecked_config
 
 STAGE = "cortex_m passes"
 # This pass refuses any convolution or pooling that is not quantized; here these stay in portable kernels.
@@ -24,7 +24,7 @@ def edge_compile_config(*, preserve: bool) -> EdgeCompileConfig:
     before, it decides that itself.
     """
     if not preserve:
-        return unchecked()
+        return unchecked_config()
     from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
 
     return cortex_m_edge_compile_config()

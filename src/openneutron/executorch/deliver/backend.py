@@ -10,16 +10,17 @@ from executorch.exir.backend.backend_details import BackendDetails, PreprocessRe
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from openneutron.compiler.plan.constants import KnownWeights
 from openneutron.convert import convert_alone, with_board_estimate
 from openneutron.errors import ConverterError, OpenNeutronError
 from openneutron.executorch.compile_spec import from_specs, one_graph_options
 from openneutron.executorch.deliver.intermediates import write_intermediates, write_kernel_selection
 from openneutron.executorch.deliver.output_order import reorder_converted, reorder_outputs
-from openneutron.executorch.deliver.session import Trial, take_trial
+from openneutron.executorch.deliver.session import Trial, known_weights_of, take_trial
 from openneutron.executorch.deliver.spill import Spilled
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
-from openneutron.executorch.upstream.edge_names import preprocessed
+from openneutron.executorch.upstream.edge_names import preprocess_result
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -94,20 +95,25 @@ class NeutronBackend(BackendDetails):
     def preprocess(edge_program: ExportedProgram, compile_specs: list[Any]) -> PreprocessResult:
         """Lower to LiteRT, convert, build the payload; `info_of` the delegate is the `Partition`."""
         options = from_specs(compile_specs)
-        partition, payload = compile_partition(edge_program, options, take_trial(compile_specs))
+        trial, known = take_trial(compile_specs), known_weights_of(compile_specs)
+        partition, payload = compile_partition(edge_program, options, trial, known)
         handles = {
             name: _handles(kernel, partition) for kernel in partition.report.kernels for name in event_names(kernel)
         }
-        return preprocessed(payload, handles, partition)
+        return preprocess_result(payload, handles, partition)
 
 
 def compile_partition(
-    program: ExportedProgram, options: Options, trial: Trial | None = None
+    program: ExportedProgram, options: Options, trial: Trial | None = None, known: KnownWeights | None = None
 ) -> tuple[Partition, bytes]:
-    """Compile a delegated subgraph to its payload; `trial` is what partitioning made of it."""
+    """Compile a delegated subgraph to its payload; `trial` is what partitioning made of it.
+
+    The weights begin with those that are `known` from another method.
+    """
     first, result = lower_partition(program, options, trial)
     litert = write_model(first.model)
-    result = _complete(result, litert, one_graph_options(options, f"partition {options.partition}"))
+    full = dataclasses.replace(one_graph_options(options, f"partition {options.partition}"), known_weights=known)
+    result = _complete(result if known is None else None, litert, full)
     lowered = reorder_outputs(first, _results(program, states_of(program)))
     if lowered is not first:
         litert = write_model(lowered.model)

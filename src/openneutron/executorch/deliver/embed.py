@@ -30,7 +30,7 @@ from openneutron.microcode.table import ALIGNMENT, ElementType
 from openneutron.terminal.escapes import comment
 
 Array = npt.NDArray[Any]
-# Words of eight hexadecimal digits on a line of the house's 120 columns.
+# Words of eight hexadecimal digits that fit a line of 120 columns.
 _WORDS_PER_LINE = 9
 
 

@@ -25,6 +25,7 @@ from executorch.exir.backend.compile_spec_schema import CompileSpec
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from openneutron.compiler.plan.constants import KnownWeights
 from openneutron.executorch.compile_spec import to_specs
 from openneutron.executorch.fx import debug_handles, operator_name
 from openneutron.executorch.lower.encoding import Constants
@@ -58,7 +59,7 @@ class Content:
         for node in region.nodes:
             for position, source in enumerate(_sources(node)):
                 if source in constants:
-                    data[node.name, position] = constants.known(source)
+                    data[node.name, position] = constants.find(source)
         operators = {node.name: (operator_name(node), debug_handles(node)) for node in region.nodes}
         return Content(names, operators, data)
 
@@ -97,8 +98,13 @@ class Trial:
 
 @dataclass(eq=False)
 class CompileSession:
-    """Trials by partition number until they are delivered, and the bodies of the program's layer calls."""
+    """Trials by partition number until they are delivered, and the bodies of the program's layer calls.
 
+    Partitions are numbered from `first` on. `known_weights` are those of another method, which the partition shares.
+    """
+
+    first: int = 0
+    known_weights: KnownWeights | None = None
     bodies: LayerBodies = field(default_factory=LayerBodies)
     _trials: dict[int, Trial] = field(default_factory=dict)
 
@@ -129,6 +135,11 @@ class PartitionSpecs(list[CompileSpec]):
 def take_trial(specs: Sequence[CompileSpec]) -> Trial | None:
     """The trial of the partition that the specs are for; None where it was delivered, or made in another process."""
     return specs.session.take(specs.number) if isinstance(specs, PartitionSpecs) else None
+
+
+def known_weights_of(specs: Sequence[CompileSpec]) -> KnownWeights | None:
+    """The weights that the partition shares with another method."""
+    return specs.session.known_weights if isinstance(specs, PartitionSpecs) else None
 
 
 def _sources(node: Node) -> list[Node]:

@@ -19,7 +19,7 @@ from openneutron.executorch.edge.direct import check, direct_edge
 from openneutron.executorch.edge.draft import Unknown
 from openneutron.executorch.edge.in_place import without_in_place
 from openneutron.executorch.edge.written_buffers import written_buffers
-from openneutron.executorch.upstream.edge_names import unchecked
+from openneutron.executorch.upstream.edge_names import unchecked_config
 from openneutron.executorch.upstream.recompile_once import recompile_once
 from openneutron.executorch.upstream.sort_in_place import sort_in_place
 from openneutron.executorch.upstream.switch import register
@@ -59,7 +59,7 @@ def retrace(
     manager = to_edge_transform_and_lower(
         program,
         partitioner=[partitioner],
-        compile_config=config or unchecked(),
+        compile_config=config or unchecked_config(),
         constant_methods=dict(constants or {}) or None,
     )
     partitioner.finish(manager.exported_program())
@@ -82,7 +82,7 @@ def _straight(
         raise Unknown("an operator that is kept here and decomposed there")
     edge = direct_edge(program, whole)
     with recompile_once(), sort_in_place():  # otherwise the whole graph is printed and copied for every partition
-        edges = EdgeProgramManager({"forward": edge}, dict(constants or {}) or None, compile_config=unchecked())
+        edges = EdgeProgramManager({"forward": edge}, dict(constants or {}) or None, compile_config=unchecked_config())
         manager = edges.to_backend({"forward": partitioner})
     partitioner.finish(manager.exported_program())
     _verify(manager)

@@ -23,7 +23,7 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.edge.draft import Draft, Unknown
 from openneutron.executorch.edge.rules import is_known, is_redundant, write
 from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name, value_of
-from openneutron.executorch.upstream.edge_names import unchecked
+from openneutron.executorch.upstream.edge_names import unchecked_config
 from openneutron.executorch.upstream.names import OpOverload
 
 
@@ -55,7 +55,7 @@ def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> Export
     module.meta.update(program.graph_module.meta)
     DebugHandleGeneratorPass()(module)
     unused = {spec.target for spec in program.graph_signature.input_specs if spec.arg.name in gone}
-    verifier = EXIREdgeDialectVerifier(edge_compile_config=unchecked(), class_only=True)
+    verifier = EXIREdgeDialectVerifier(edge_compile_config=unchecked_config(), class_only=True)
     return ExportedProgram(
         root=module,
         graph=module.graph,
@@ -115,11 +115,11 @@ def _unused_parameters(program: ExportedProgram) -> set[str]:
 
 
 def _signature(signature: ExportGraphSignature, gone: set[str], names: Mapping[str, str]) -> ExportGraphSignature:
-    def renamed(spec: Any) -> Any:
+    def rename_output(spec: Any) -> Any:
         return dataclasses.replace(spec, arg=dataclasses.replace(spec.arg, name=names[spec.arg.name]))
 
     return dataclasses.replace(
         signature,
-        input_specs=[renamed(spec) for spec in signature.input_specs if spec.arg.name not in gone],
-        output_specs=[renamed(spec) for spec in signature.output_specs],
+        input_specs=[rename_output(spec) for spec in signature.input_specs if spec.arg.name not in gone],
+        output_specs=[rename_output(spec) for spec in signature.output_specs],
     )

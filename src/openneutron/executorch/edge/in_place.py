@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.edge.draft import Unknown
-from openneutron.executorch.fx import copied, is_view, operator_name
+from openneutron.executorch.fx import copy_graph, is_view, operator_name
 from openneutron.executorch.upstream.names import OpOverload, overload_of, schema_of, with_graph
 
 
@@ -22,7 +22,7 @@ def without_in_place(program: ExportedProgram) -> ExportedProgram:
     """
     if not any(map(_is_in_place, program.graph.nodes)):
         return program
-    graph = copied(program.graph)
+    graph = copy_graph(program.graph)
     for node in graph.nodes:
         if _is_in_place(node):
             target, changed = _functional(node), node.args[0]

@@ -66,7 +66,7 @@ def write(draft: Draft, node: Node, whole: frozenset[OpOverload]) -> Node:
     if not isinstance(target, OpOverload):
         raise Unknown(str(target))
     if target in whole:
-        return unchanged(draft, node)
+        return keep_call(draft, node)
     rule = RULES.get(operator_name(node))
     if rule is None:
         raise Unknown(operator_name(node))
@@ -79,7 +79,7 @@ def is_known(node: Node) -> bool:
     return name in RULES or name == GETITEM or name in lowerings()
 
 
-def unchanged(draft: Draft, node: Node) -> Node:
+def keep_call(draft: Draft, node: Node) -> Node:
     """Append the call unchanged."""
     args, kwargs = plain_arguments(node)
     _check_tensors(node, args)
@@ -361,7 +361,7 @@ def _matmul(draft: Draft, node: Node) -> Node:
 
 
 RULES: Final[dict[str, Rule]] = {
-    **dict.fromkeys(UNCHANGED, unchanged),
+    **dict.fromkeys(UNCHANGED, keep_call),
     "aten.conv1d.default": _convolution(1),
     "aten.conv2d.default": _convolution(2),
     "aten.conv_transpose2d.input": _convolution(2, transposed=True),

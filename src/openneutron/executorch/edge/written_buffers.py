@@ -13,7 +13,7 @@ from torch.export.graph_signature import InputKind, OutputKind, OutputSpec, Tens
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.edge.draft import Unknown
-from openneutron.executorch.fx import copied, is_view, operator_name, shape_of, value_of
+from openneutron.executorch.fx import copy_graph, is_view, operator_name, shape_of, value_of
 from openneutron.executorch.upstream.names import with_graph
 
 _COPY = "aten.copy_.default"
@@ -28,7 +28,7 @@ def written_buffers(program: ExportedProgram) -> ExportedProgram:
         return program
     signature = program.graph_signature
     buffers = {spec.arg.name: spec.target for spec in signature.input_specs if spec.kind is InputKind.BUFFER}
-    graph = copied(program.graph)
+    graph = copy_graph(program.graph)
     order = {node: at for at, node in enumerate(graph.nodes)}
     written: dict[str, Node] = {}
     for node in list(graph.nodes):

@@ -50,7 +50,7 @@ class Call:
             raise self.reject("constant_input", f"its input {self.arguments[name].name} is a constant")
         return value
 
-    def quantized(self, name: str) -> Value:
+    def quantized_argument(self, name: str) -> Value:
         """Return a quantized tensor argument; it may be constant, such as the first state of a recurrent layer."""
         value = self.value(name)
         return value if value.quantization is not None else self.activation(name)
@@ -98,7 +98,7 @@ class Call:
     ) -> tuple[Value, int]:  # fmt: skip
         """Return a new value and its tensor, by default with this call's shape and the type of its activations."""
         logical = self.shape if shape is None else tuple(shape)
-        return self.layouts.produced(name or label(self.node), logical, order, dtype or self.dtype, quantization)
+        return self.layouts.produce(name or label(self.node), logical, order, dtype or self.dtype, quantization)
 
     @property
     def dtype(self) -> DType:

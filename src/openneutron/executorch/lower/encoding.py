@@ -79,7 +79,7 @@ class Constants:
         node = self._stand_ins.get(node, node) if isinstance(node, Node) else None
         return node is not None and node.op == "placeholder" and node.name in self._names
 
-    def known(self, node: Node) -> npt.NDArray[Any] | None:
+    def find(self, node: Node) -> npt.NDArray[Any] | None:
         """Return the data of a constant, or None if the program has none."""
         return self._data(self._names[self._stand_ins.get(node, node).name])
 
@@ -92,7 +92,7 @@ class Constants:
 
     def array(self, node: Node) -> npt.NDArray[Any]:
         """Return the data of a constant, or zeros of its shape if the program has none."""
-        found = self.known(node)
+        found = self.find(node)
         if found is not None:
             return found
         dtype = DTYPES.get(value_of(node).dtype, DType.FLOAT32)
@@ -109,7 +109,7 @@ class Constants:
 
     def require(self, node: Node, reader: Node, what: str) -> npt.NDArray[Any]:
         """The data of a constant that must be known to decide about `reader`."""
-        found = self.known(node)
+        found = self.find(node)
         if found is None:
             raise reject(
                 reader, "unknown_constant", f"the values of {what} ({node.name}) are not known while partitioning",

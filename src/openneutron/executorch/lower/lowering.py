@@ -241,7 +241,7 @@ class Lowering:
         self.current = (state.read,)
         handle = self.builder.variable(state.name, initial, encoding.dtype)
         self.owners.append(self.current)
-        self.values[state.read], tensor = self.layouts.produced(
+        self.values[state.read], tensor = self.layouts.produce(
             state.name, shape, order, encoding.dtype, encoding.quantization
         )
         self.emit("READ_VARIABLE", [handle], [tensor])
@@ -290,7 +290,7 @@ class Lowering:
         encoding = encoding_of(node, self.constants)
         check_activation(node, encoding)
         order = self.common_order([source], node)
-        made, tensor = self.layouts.produced(
+        made, tensor = self.layouts.produce(
             label(table.chain[-1]), source.shape, order, DType.INT8, encoding.quantization
         )
         entries, function = table.entries(node, self.constants), table.text(self.constants)
@@ -301,7 +301,7 @@ class Lowering:
     def requantize(self, value: Value, quantization: Quantization, name: str, dtype: DType | None = None) -> Value:
         """Emit a QUANTIZE of the value to other parameters (and type, if given), in the cheapest order."""
         order = self.common_order([value], self.current[0])
-        made, tensor = self.layouts.produced(name, value.shape, order, dtype or value.storage.dtype, quantization)
+        made, tensor = self.layouts.produce(name, value.shape, order, dtype or value.storage.dtype, quantization)
         self.emit("QUANTIZE", [self.layouts.tensor(value, order)], [tensor])
         return made
 
@@ -364,7 +364,7 @@ class Lowering:
         entering = {node: tensor for node in inputs for tensor in self._entries(node)}
         if self.builder.first_contents is not None:
             self.owners.insert(0, self.owners[0])  # CALL_ONCE, which sets the variables
-        owners = [_own(nodes) for nodes in self.owners]
+        owners = [_skip_quantization(nodes) for nodes in self.owners]
         return Lowered(
             model=self.builder.finish(list(entering.values()), leaving),
             nodes=[nodes[0] for nodes in owners],
@@ -409,7 +409,7 @@ def _first_input(node: Node) -> Node:
     return source
 
 
-def _own(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+def _skip_quantization(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """Without quantize and dequantize where something else is there: they carry their producer's debug handle."""
     own = tuple(node for node in nodes if not is_quantize(node) and not is_dequantize(node))
     return own or nodes

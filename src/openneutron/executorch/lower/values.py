@@ -105,7 +105,7 @@ class Value:
         dropped = [axis for axis in range(data.ndim) if axis not in kept]
         return data.transpose(kept + dropped).reshape(self.shape)
 
-    def permuted(self, order: Sequence[int]) -> Value:
+    def permute(self, order: Sequence[int]) -> Value:
         """Return the view whose dimension i is this one's dimension `order[i]`."""
         return Value(self.storage, tuple(self.axes[i] for i in order))
 
@@ -154,7 +154,7 @@ class Layouts:
         native = _last(len(shape)) if channels_last else plain(len(shape))
         return Value(Storage(name, shape, dtype, quantization, native=native), plain(len(shape)))
 
-    def produced(
+    def produce(
         self, name: str, shape: tuple[int, ...], order: Order, dtype: DType, quantization: Quantization | None
     ) -> tuple[Value, int]:
         """Return a new value of logical `shape`, and the tensor that will hold it in `order`."""

@@ -33,7 +33,7 @@ class Excluded:
         made_from = self.names(str(origin)) if origin is not None else ""
         return self._match({node.name}) or self.names(operator_name(node)) or made_from
 
-    def unmatched(self, nodes: Iterable[Node]) -> tuple[str, ...]:
+    def unmatched_patterns(self, nodes: Iterable[Node]) -> tuple[str, ...]:
         """Return the patterns that match none of these nodes: they have no effect, and are probably misspelt."""
         seen = list(nodes) if self.patterns else []
         return tuple(one for one in self.patterns if not any(map(Excluded([one]).pattern, seen)))

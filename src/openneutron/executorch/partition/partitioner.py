@@ -120,7 +120,7 @@ class NeutronPartitioner(Partitioner):
         graph = exported_program.graph
         constants = Constants(exported_program, self._take_known(exported_program))
         trials = TrialLowerings(constants, self._check(), self.options)
-        self.unmatched = self.excluded.unmatched(graph.nodes)
+        self.unmatched = self.excluded.unmatched_patterns(graph.nodes)
         clusters = find_clusters(graph)
         for cluster in clusters:
             self._examine(cluster, trials)
@@ -133,7 +133,7 @@ class NeutronPartitioner(Partitioner):
         keep_order_between([fitted.lowered for fitted in found])
         tags: dict[str, DelegationSpec] = {}
         borders: set[Node] = set()  # of buffers that a partition keeps
-        first = len(self.partitions)
+        first = self.session.first + len(self.partitions)
         for index, fitted in enumerate(found, start=first):
             tag = f"neutron_{index}"
             region = fitted.trial.region

@@ -1,7 +1,7 @@
 """Goals of a search for accuracy, and the measures that are compared with them.
 
 Example:
-    >>> Goal(sqnr=25.0).reached(Measure(31.2), Measure(120.0))
+    >>> Goal(sqnr=25.0).is_reached(Measure(31.2), Measure(120.0))
     True
 """
 
@@ -66,7 +66,7 @@ class Goal:
         """Whether the right answers must be known."""
         return self.sqnr is None
 
-    def needed(self, floating: Measure) -> float:
+    def required_figure(self, floating: Measure) -> float:
         """Return the figure to reach."""
         if self.perplexity is not None:
             return -floating.loss - math.log(self.perplexity)
@@ -80,10 +80,10 @@ class Goal:
             return -measure.loss
         return measure.accuracy if self.is_share else measure.sqnr
 
-    def reached(self, measure: Measure, floating: Measure) -> bool:
+    def is_reached(self, measure: Measure, floating: Measure) -> bool:
         """Return whether a measure reaches the goal."""
         # Shares are counts of samples: a drop of 0.001 of 1,000 is one of them, whatever the last bit says.
-        return self.figure(measure) >= self.needed(floating) - 1e-9
+        return self.figure(measure) >= self.required_figure(floating) - 1e-9
 
     def is_better(self, measure: Measure, other: Measure) -> bool:
         """Return whether a measure is better than another by more than chance."""

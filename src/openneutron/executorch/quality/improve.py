@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -18,7 +19,7 @@ from torch.fx import GraphModule
 from openneutron.executorch.capture.decoder_facts import decoder_constants
 from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
 from openneutron.executorch.quality.search import Search, Trial
-from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quality.trials import Trials, run_all_samples
 from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
 from openneutron.options import SCHEMA, Options
 from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
@@ -30,7 +31,10 @@ _BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimat
 _WIDE_TRIALS: Final = 3  # before each of these
 _MOST_GROWTH: Final = 4.0  # of what an estimate may use after one that was too high
 _WEIGHTED: Final = "aten.linear.default"
+COARSE: Final = LayerChoice(_WEIGHTED, per_channel=False)  # what the first compile begins with
 _MARGIN: Final = 0.9  # of the cycles that remain
+_HELD_BACK: Final = 0.5  # of the allowed noise that comes from weights
+_LEAST_FINER_GAIN: Final = 1.0  # dB that finer weights must gain for the cycles they cost
 
 
 class HasReport(Protocol):
@@ -66,7 +70,7 @@ class Wish:
 
     @property
     def goal(self) -> Goal:
-        """The goal that is told to the user."""
+        """The goal as the user reads it."""
         return Goal(sqnr=self.decibels) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
     def aim(self, samples: int) -> Goal:
@@ -79,9 +83,9 @@ class Wish:
         return summarize(outputs, self.metric, self.decibels)
 
     def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
-        """Return whether something is to be done for these outputs, measured with so many calibration samples."""
+        """Return whether these outputs miss the goal of a search with that many calibration samples."""
         known = self.quality != "plain" and bool(outputs)
-        return known and not self.aim(samples).reached(self.measure(outputs), _FLOAT)
+        return known and not self.aim(samples).is_reached(self.measure(outputs), _FLOAT)
 
 
 _FIELDS: Final = {"quality": "quality", "cycles": "quality_cycles", "metric": "metric"}
@@ -121,16 +125,26 @@ def improve(
     aim = wish.aim(len(trials.calibration))
     search = Search(trials, aim, _FLOAT, chosen, budget=budget, fixed=fixed, stage=stage, labels=labels)
     start = wish.measure(first.report.outputs)
-    search.begin(start)
+    # Trials run PT2E modules, whose fused operators round more often than the program's: they compare with this one's.
+    module = trials.quantize(chosen) if module is None else module
+    search.begin(min(start, trials.judge(run_all_samples(module, trials.samples)), key=wish.goal.figure))
     narrow_layers = chosen.activations == "int8" or any(one.activations == "int8" for one in chosen.layers)
     if narrow_layers:
         search.find_layers(module)
     if free:
         search.try_free()
-    narrow, narrow_measure = search.best, search.measure
-    costs, most = costs_of(first.report), wish.cycles - 1
-    wide = wide and narrow_layers and not search.reached
     built, choices, problem = first, chosen, ""
+    costs, plain = costs_of(first.report), first.report
+    if free and wide and not search.reached:
+        plain = _with_coarse_weights(first.report, chosen, fixed, build, stage)
+    finer = _with_finer_weights(search, build, plain, wish) if free else None
+    if finer is not None:
+        built, choices = finer, search.best
+    base = cycles_ratio(built.report, plain)
+    limit = max(wish.cycles, base)
+    most = limit / base - 1
+    narrow, narrow_measure = search.best, search.measure
+    wide = wide and narrow_layers and not search.reached
     for attempt in range(_BUILDS if wide else 1):
         if wide:
             search.best, search.measure = narrow, narrow_measure
@@ -144,22 +158,62 @@ def improve(
         except Exception as error:  # what was tried on top of a program that compiles must not fail the compile
             problem = f"{type(error).__name__}: {error}"
             break
-        ratio = cycles_ratio(made.report, first.report)
-        if ratio <= wish.cycles and wish.goal.is_better(
+        ratio = cycles_ratio(made.report, plain)
+        if ratio <= limit and wish.goal.is_better(
             wish.measure(made.report.outputs), wish.measure(built.report.outputs)
         ):
             built, choices = made, search.best
-        if search.best == narrow or (ratio <= wish.cycles and search.reached) or attempt + 1 == _BUILDS:
+        if search.best == narrow or (ratio <= limit and search.reached) or attempt + 1 == _BUILDS:
             break
-        most *= (
-            min(_MOST_GROWTH, (wish.cycles - 1) / max(ratio - 1, 1e-3)) * _MARGIN
-        )  # as wrong as the last estimate was
+        added = max(ratio / base - 1, 1e-3)
+        most *= min(_MOST_GROWTH, (limit / base - 1) / added) * _MARGIN  # as wrong as the last estimate was
     if built is first and narrow != chosen and search.best != narrow and not problem:
         made = build(narrow)
         if wish.goal.is_better(wish.measure(made.report.outputs), start):
             built, choices = made, narrow
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
-    return Improved(built, choices, notes, _missed(wish, built.report))
+    return Improved(built, choices, notes, _warn_of_missed(wish, built.report))
+
+
+def _with_coarse_weights(
+    first: Report, chosen: Choices, fixed: frozenset[str], build: Callable[[Choices], T], stage: Callable[[str], None]
+) -> Report:
+    """Return the report of the cheapest program: scales per channel cost cycles, which count as paid for accuracy."""
+    if not chosen.per_channel or "per_channel" in fixed:
+        return first
+    stage("compiling with one scale for all weights of a layer")
+    with suppress(Exception):  # a comparison must not fail the compile
+        other = build(replace(chosen, per_channel=False)).report
+        return other if cycles_ratio(other, first) < 1 else first
+    return first
+
+
+def _with_finer_weights(search: Search, build: Callable[[Choices], T], plain: Report, wish: Wish) -> T | None:
+    """Give linear layers a weight scale for each channel; returns the program, None where that is not worth its cycles.
+
+    What it costs is known once the weights are coded: the search returns to the choices before if it is too much.
+    """
+    before, measure = search.best, search.measure
+    if search.reached or COARSE not in before.layers or not search.trials.has("linear"):
+        return None
+    held_back = search.weights_noise() > _HELD_BACK  # 16-bit activations cannot reach the goal then
+    found = search.attempt("weights of linear layers per channel", _finer(before))
+    if held_back:
+        search.best, search.measure = _finer(before), found
+    if search.best == before:
+        return None
+    if search.reached or found.sqnr >= measure.sqnr + _LEAST_FINER_GAIN or held_back:
+        search.stage("compiling with better choices")
+        with suppress(Exception):  # what was tried on top of a program that compiles must not fail the compile
+            made = build(search.best)
+            if cycles_ratio(made.report, plain) <= wish.cycles:
+                return made
+    search.best, search.measure = before, measure
+    return None
+
+
+def _finer(choices: Choices) -> Choices:
+    return replace(choices, layers=tuple(one for one in choices.layers if one != COARSE))
 
 
 def costs_of(report: Report) -> dict[str, float]:
@@ -201,6 +255,8 @@ def describe(choices: Choices, start: Choices) -> str:
         value = getattr(choices, name)
         if value != getattr(start, name) and name != "exclude":
             words.append(name if value is True else f"{name}={value}")
+    if COARSE in start.layers and COARSE not in choices.layers:
+        words.append("weights of linear layers per channel")
     wide = [one.name for one in choices.layers if one.activations == "int16" and one not in start.layers]
     if wide:
         some = ", ".join(wide[:3]) + (", …" if len(wide) > 3 else "")
@@ -211,7 +267,16 @@ def describe(choices: Choices, start: Choices) -> str:
 def _figures(wish: Wish, report: Report) -> str:
     measure = wish.measure(report.outputs)
     kept = f", {measure.accuracy:.1%} of the answers kept" if measure.accuracy >= 0 else ""
-    return f"{measure.sqnr:.1f} dB{kept}"
+    worst = min(report.outputs, key=lambda one: lowest_sqnr([one]), default=None)
+    if worst is None or worst.agreement < 0:
+        return f"{measure.sqnr:.1f} dB{kept}"
+    return f"{worst.name} {_figure(worst)}{kept}"
+
+
+def _figure(one: OutputAccuracy) -> str:
+    """Format the lowest figure of an output: integers have a share of equal ones, which counts as decibels."""
+    lowest = f"{lowest_sqnr([one]):.1f} dB"
+    return lowest if one.agreement < 0 else f"{one.agreement:.1%} equal (counts as {lowest})"
 
 
 def _notes(
@@ -220,35 +285,35 @@ def _notes(
     """Return what was done, what it cost and what it gained, a line each."""
     aim = f"{wish.decibels:g} dB" if wish.metric == "sqnr" else f"{KEPT:.0%} of the answers"
     failed = [f"{one.change} ({one.problem})" for one in trials if one.problem] + ([problem] if problem else [])
-    told = (f"quality: failed and left out: {'; '.join(failed)}",) if failed else ()
+    failures = (f"quality: failed and left out: {'; '.join(failed)}",) if failed else ()
     count = len(trials) - 1
     if choices == start:
         return (
             f"quality: {_figures(wish, first)} is below the goal of {aim}; none of {count} trials was better within "
             f"{wish.cycles:g} × the cycles",
-            *told,
+            *failures,
         )
     ratio = cycles_ratio(last, first)
-    reached = "" if wish.goal.reached(wish.measure(last.outputs), _FLOAT) else ", which is not reached"
+    reached = "" if wish.goal.is_reached(wish.measure(last.outputs), _FLOAT) else ", which is not reached"
     return (
         f"quality: chosen after {count} trials: {describe(choices, start)}",
         f"quality: costs {ratio:.2f} × the cycles ({first.totals.cycles:,} to {last.totals.cycles:,})",
         f"quality: gains {_figures(wish, first)} to {_figures(wish, last)} in the worst part; the goal is {aim}{reached}",
-        *told,
+        *failures,
     )
 
 
-def _missed(wish: Wish, report: Report) -> tuple[str, ...]:
+def _warn_of_missed(wish: Wish, report: Report) -> tuple[str, ...]:
     """Warn of outputs that stay below the goal."""
     found = []
     for one in report.outputs:
-        if wish.goal.reached(wish.measure([one]), _FLOAT):
+        if wish.goal.is_reached(wish.measure([one]), _FLOAT):
             continue
         lowest = lowest_sqnr([one])
         part = f"{one.part} of " if one.part_sqnr is not None and one.separate and one.part_sqnr <= lowest else ""
         kept = f", {one.kept:.1%} of its answers kept" if wish.metric != "sqnr" and one.kept >= 0 else ""
         found.append(
-            f"{part}{one.name}: {lowest:.1f} dB{kept}, below the goal of quality; raise --quality-cycles above "
+            f"{part}{one.name}: {_figure(one)}{kept}, below the goal of quality; raise --quality-cycles above "
             f"{wish.cycles:g}, give more calibration data, or train with quantization (docs/qat.md)"
         )
     return tuple(found)
@@ -260,14 +325,22 @@ def quantization_file(choices: Choices, source: str) -> str:
 
 
 def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed: frozenset[str]) -> Choices:
-    """Return the choices that a compile begins with: for a decoder, 16 bits everywhere but in products with weights.
+    """Return the choices that a compile begins with.
 
-    A residual stream grows from layer to layer, and the noise of a cache adds up over the context; with a token a call the
-    weights take the time. 4-bit weights are rounded for the calibration data. What a user chose stays.
+    Linear layers have one weight scale: with a scale for each channel their weights are larger in coded form, and these take
+    most of their time. The search gives them scales per channel where accuracy needs that.
+
+    A decoder has 16 bits everywhere but in products with weights. A residual stream grows from layer to layer, and the noise of
+    a cache adds up over the context; with a token a call the weights take the time. 4-bit weights are rounded for the
+    calibration data. What a user chose stays.
     """
-    if wish.quality == "plain" or not decoder_constants(exported):
+    if wish.quality == "plain":
         return chosen
-    return decoder_choices(chosen, fixed)
+    if decoder_constants(exported):
+        return decoder_choices(chosen, fixed)
+    if not chosen.per_channel or chosen.weights != "int8" or fixed & {"per_channel", "precision"}:
+        return chosen
+    return replace(chosen, layers=(COARSE, *chosen.layers))
 
 
 def decoder_choices(chosen: Choices, fixed: frozenset[str]) -> Choices:

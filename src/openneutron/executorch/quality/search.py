@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import operator_name
+from openneutron.executorch.fx import operator_name, origin
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quality.goals import Goal, Measure
 from openneutron.executorch.quality.tensors import Noise, QuantizedTensor, find_tensors, measure_noise
@@ -36,6 +36,7 @@ from openneutron.process_pool import map_in_processes
 Progress = Callable[[str], None]
 
 _WEIGHTS_SHARE: Final = 0.1  # of the allowed noise; with less, better weights gain less than half a decibel
+_ROUNDS: Final = 2  # over the choices that cost nothing
 _WIDE_TRIALS: Final = 4  # sets of layers with 16 bits; each next one aims below the goal by what the last missed
 FAILED: Final = Measure(-120.0)
 
@@ -89,7 +90,7 @@ class Search:
     @property
     def reached(self) -> bool:
         """Whether the best choices reach the goal."""
-        return self.goal.reached(self.measure, self.floating)
+        return self.goal.is_reached(self.measure, self.floating)
 
     @property
     def over(self) -> bool:
@@ -101,20 +102,21 @@ class Search:
 
         Methods for weights are left out where the noise of the weights is known to be small.
         """
-        weights: list[tuple[str, dict[str, Any]]] = [
-            ("layers equalized", {"equalize": True}),
-            *([("weights rounded for their layer", {"adaround": True})] if self._has_weights_to_round() else []),
-        ]
+        rounded = self._weights_matter() and self._has_weights_to_round()
         changes: list[tuple[str, dict[str, Any]]] = [
             ("weights per channel", {"per_channel": True}),
+            ("channels equalized", {"equalize": True}),
+            *([("weights rounded for their layer", {"adaround": True})] if rounded else []),
             ("biases corrected", {"correct_bias": True}),
-            ("observer minmax", {"observer": "minmax"}),
-            *(weights if self._weights_matter() else []),
+            *((f"observer {name}", {"observer": name}) for name in ("percentile", "minmax", "mse", "histogram")),
             *([("norms smoothed", {"smooth": True})] if self.trials.has("layer_norm") else []),
-            *((f"observer {name}", {"observer": name}) for name in ("histogram", "percentile")),
         ]
-        open_to_change = [(text, how) for text, how in changes if not self.fixed & how.keys()]
-        self.try_all([(text, partial(self._with_all, how)) for text, how in open_to_change])
+        open_to_change = [(text, partial(self._with_all, how)) for text, how in changes if not self.fixed & how.keys()]
+        for _ in range(_ROUNDS):  # what did not help alone may help on top of what did
+            before, failed = self.best, {one.change for one in self.done if one.problem}
+            self.try_all([(text, make) for text, make in open_to_change if text not in failed])
+            if self.best == before or self.over:
+                break
 
     def _has_weights_to_round(self) -> bool:
         """Return whether weights may be rounded one by one: those of 4 bits share a factor."""
@@ -125,6 +127,10 @@ class Search:
         if self._noise is None or self.goal.sqnr is None:
             return True
         return float(self._noise[2].floor.max(initial=0.0)) > _WEIGHTS_SHARE * self._target()
+
+    def weights_noise(self) -> float:
+        """Return the noise that the weights of the best choices make, as a share of what the goal allows."""
+        return float(self.find_layers()[1].floor.max(initial=0.0)) / self._target()
 
     def widen(self, costs: Mapping[str, float], most: float, price: Callable[[Choices], float] | None = None) -> None:
         """Give layers 16-bit activations, as many as the goal needs.
@@ -157,7 +163,7 @@ class Search:
         nodes = {node for one in tensors for node in (*one.makers, *one.readers)}
         chosen = choose_wide(
             tensors, noise, target=target, most=most, able=_can_be_wide,
-            costs={node: costs.get(node.name, 0.0) * _growth(node) for node in nodes},
+            costs={node: costs.get(origin(node) or node.name, 0.0) * _growth(node) for node in nodes},
         )  # fmt: skip
         return [node.name for node in chosen]
 
@@ -192,7 +198,7 @@ class Search:
                 return
             candidate = replace(self.best, layers=tuple(other for other in self.best.layers if other is not one))
             measure = self._measure(f"{one.name}: 8 bits again", candidate)
-            if self.goal.reached(measure, self.floating):
+            if self.goal.is_reached(measure, self.floating):
                 self.best, self.measure = candidate, measure
                 self._keep()
 
@@ -265,9 +271,14 @@ def _growth(node: Node) -> int:
 
 
 def _losses(tensors: Sequence[QuantizedTensor], noise: Noise) -> list[tuple[str, float]]:
-    """Return the layers with the decibels that the noise of their tensors costs the worst part, the dearest first."""
+    """Return the layers with the decibels that the noise of their tensors costs the worst part, the dearest first.
+
+    Outputs that are all integers have no noise, and the layers are not known apart.
+    """
     total = noise.floor + noise.alone.sum(axis=0)
-    worst = int(total.argmax()) if total.size else 0
+    if not total.size:
+        return []
+    worst = int(total.argmax())
     found: dict[str, float] = {}
     for tensor, row in zip(tensors, noise.alone, strict=True):
         left = max(total[worst] - row[worst], total[worst] * 1e-12)

@@ -74,7 +74,7 @@ def find_tensors(module: GraphModule) -> list[QuantizedTensor]:
         groups[node] = group
         group.quantizes.add(node)
         if len(sources) > 1 or (not same and origin.op == "call_function" and not is_dequantize(origin)):
-            group.makers.add(_head(origin))  # a join has 16 bits only if it is told so: its parts may have either
+            group.makers.add(_head(origin))  # a join gets 16 bits only by name: its parts may have 8 or 16
         group.fixed |= origin.op == "get_attr"
     for group in dict.fromkeys(groups.values()):
         group.readers = set(_readers(group))

@@ -59,7 +59,7 @@ def choose_wide(
             break
         wide |= dict.fromkeys(sorted(best[1], key=lambda one: one.name))
         used += best[2]
-        kept = np.array([_left(one, wide.keys()) for one in tensors])
+        kept = np.array([_noise_left(one, wide.keys()) for one in tensors])
         total = noise.floor + kept @ noise.alone
     return list(wide)
 
@@ -72,7 +72,7 @@ def _change(
     layers = {*wide, *new}
     changed = np.zeros(noise.alone.shape[1])
     for at in {at for layer in new for at in touched.get(layer, ())}:
-        changed += (_left(tensors[at], layers) - kept[at]) * noise.alone[at]
+        changed += (_noise_left(tensors[at], layers) - kept[at]) * noise.alone[at]
     return changed
 
 
@@ -85,7 +85,7 @@ def _moves(tensor: QuantizedTensor, able: Callable[[Node], bool]) -> Iterable[fr
     return dict.fromkeys([makers | frozenset(readers), *(makers | {one} for one in readers)])
 
 
-def _left(tensor: QuantizedTensor, wide: Set[Node]) -> float:
+def _noise_left(tensor: QuantizedTensor, wide: Set[Node]) -> float:
     """Return the share of a tensor's noise that is left."""
     if tensor.fixed or not tensor.makers <= wide:
         return 1.0

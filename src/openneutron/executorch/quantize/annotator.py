@@ -19,7 +19,7 @@ from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 from openneutron.executorch.fx import arguments, is_changed, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import is_over_many, reach
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
-from openneutron.executorch.quantize.specs import Specs, fixed
+from openneutron.executorch.quantize.specs import Specs, fixed_parameters
 
 # Activations that are fused into the convolution, linear layer or addition before them: no quantization in between.
 FUSED_ACTIVATIONS = frozenset(
@@ -71,7 +71,7 @@ class Annotator:
         """Annotate `node`: a spec for each quantized input, and one for its result unless a fused activation has it."""
         most = node.meta.get(RANGE_KEY)
         if most is not None and self.dtype is torch.int16 and isinstance(output, QuantizationSpec):
-            output = fixed(most / _WIDE_LARGEST, 0, self.dtype)
+            output = fixed_parameters(most / _WIDE_LARGEST, 0, self.dtype)
         node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(
             input_qspec_map=dict(inputs), output_qspec=output, _annotated=True
         )
@@ -96,7 +96,9 @@ class Annotator:
         if number is not None:
             # The scale is the number's magnitude over a power of two, so the number stays exact. LiteRT's 16-bit ADD
             # does not take scales that are far apart, so there the stored value is large.
-            return fixed((abs(number) or 1.0) / (_WIDE_UNIT if self.dtype is torch.int16 else 1), 0, self.dtype)
+            return fixed_parameters(
+                (abs(number) or 1.0) / (_WIDE_UNIT if self.dtype is torch.int16 else 1), 0, self.dtype
+            )
         return self.activation()
 
     def weight_spec(self, weight: Node, channel_axis: int, *, convolution: bool = False) -> QuantizationSpecBase:
@@ -106,7 +108,7 @@ class Annotator:
         value = value_of(weight)
         return self.specs.weight(channel_axis, convolution=convolution, shape=None if value is None else value.shape)
 
-    def fused(self, node: Node) -> list[Node]:
+    def nodes_fused_with(self, node: Node) -> list[Node]:
         """Return the nodes fused with `node`: in training its batch norm, then an activation, each the only reader."""
         found: list[Node] = []
         for operators in (TRAINED_NORMS if self.specs.is_qat else frozenset(), FUSED_ACTIVATIONS):
@@ -127,7 +129,7 @@ class Annotator:
         specs = {x: self.input_spec(x) for x in inputs if self.is_float(x)}
         specs.update(weights or {})
         output = output or self.activation()
-        chain = [node, *self.fused(node)]
+        chain = [node, *self.nodes_fused_with(node)]
         for member in chain:
             self.write(member, specs if member is node else {}, output if member is chain[-1] else None)
 
@@ -145,7 +147,12 @@ class Annotator:
 
     def fixed_output(self, node: Node, scale: float, zero_point: int) -> None:
         """Annotate an operator whose output range is known beforehand; LiteRT's 16-bit kernels only accept 2^-15."""
-        self.unary(node, fixed(scale, zero_point) if self.dtype is torch.int8 else fixed(2.0**-15, 0, self.dtype))
+        self.unary(
+            node,
+            fixed_parameters(scale, zero_point)
+            if self.dtype is torch.int8
+            else fixed_parameters(2.0**-15, 0, self.dtype),
+        )
 
     def probabilities(self, node: Node, scale: float, zero_point: int) -> None:
         """Annotate a softmax.
@@ -154,11 +161,11 @@ class Annotator:
         """
         x = node.args[0]
         if self.dtype is torch.int16 and is_over_many(node) and isinstance(x, Node) and self.is_float(x):
-            self.write(node, {x: fixed(reach(node) / 255, 127)}, fixed(scale, zero_point))
+            self.write(node, {x: fixed_parameters(reach(node) / 255, 127)}, fixed_parameters(scale, zero_point))
         else:
             self.fixed_output(node, scale, zero_point)
 
-    def shared(self, node: Node, inputs: Sequence[Any] | None = None) -> None:
+    def share_parameters(self, node: Node, inputs: Sequence[Any] | None = None) -> None:
         """Give every input and the result the same parameters: shape-only operators, pooling, concatenation.
 
         Fixed parameters (softmax, sigmoid) are only kept when every input has the same ones. Otherwise the other inputs

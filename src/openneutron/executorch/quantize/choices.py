@@ -94,6 +94,10 @@ class Choices:
         """The names of the chosen post-training methods."""
         return tuple(name for name in METHODS if getattr(self, name))
 
+    def without_fitting(self) -> Choices:
+        """Return the choices without the methods that change weights for the calibration data."""
+        return dataclasses.replace(self, equalize=False, smooth=False, adaround=False)
+
     def refuse_methods(self, reason: str, hint: str) -> None:
         """Raise an `OptionError` if a post-training method was chosen where none can be used."""
         if self.methods:

@@ -63,10 +63,10 @@ def widen_states(prepared: GraphModule, times: float) -> int:
                 observer = prepared.get_submodule(str(one.target))
                 found[id(observer)] = observer
     for observer in found.values():
-        observer.calculate_qparams = partial(_widened, observer.calculate_qparams, times)
+        observer.calculate_qparams = partial(_widen_scale, observer.calculate_qparams, times)
     return len(found)
 
 
-def _widened(parameters: Any, times: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _widen_scale(parameters: Any, times: float) -> tuple[torch.Tensor, torch.Tensor]:
     scale, zero_point = parameters()
     return scale * times, zero_point

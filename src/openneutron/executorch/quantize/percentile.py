@@ -24,7 +24,7 @@ class PercentileObserver(RangeObserver):
         self.percentile = percentile
 
     def find_range(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The values that the share at either end stays beyond."""
+        """Return the two values outside which the given share of the numbers lies, at either end."""
         share = torch.cumsum(self.histogram, 0) / self.histogram.sum()
         beyond = (100.0 - self.percentile) / 100.0
         first = int(torch.count_nonzero(share < beyond))

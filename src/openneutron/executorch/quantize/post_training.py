@@ -65,7 +65,7 @@ def quantize_exported(
     Operators whose rounding makes NaN or infinity further on stay in float, and a note names them.
     """
     notes: list[str] = []
-    kept = {id(one): one.exclude for one in _excluding(quantizer)}
+    kept = {id(one): one.exclude for one in _excluding_quantizers(quantizer)}
     try:
         for _ in range(_RETRIES):
             made = _quantize(exported, batches, chosen, quantizer, stages)
@@ -73,16 +73,20 @@ def quantize_exported(
                 return replace(made, notes=(*made.notes, *notes))
             culprit, makers = unsafe_inputs(made.module, batches[:SAMPLES])
             restore(made.module, made.states)
-            names = [one.name for one in makers if all(one.name not in kind.exclude for kind in _excluding(quantizer))]
+            names = [
+                one.name
+                for one in makers
+                if all(one.name not in kind.exclude for kind in _excluding_quantizers(quantizer))
+            ]
             if culprit is None or not names or not kept:
                 break
-            for kind in _excluding(quantizer):
+            for kind in _excluding_quantizers(quantizer):
                 kind.exclude = (*kind.exclude, *names)
             notes.append(
                 f"{', '.join(map(describe_node, makers))} stays in float: rounded, {describe_node(culprit)} has no number"
             )
     finally:
-        for one in _excluding(quantizer):
+        for one in _excluding_quantizers(quantizer):
             one.exclude = kept[id(one)]
     culprit = unsafe_inputs(made.module, batches[:SAMPLES])[0]
     restore(made.module, made.states)
@@ -91,7 +95,7 @@ def quantize_exported(
     return replace(made, notes=(*made.notes, *notes), warnings=(*made.warnings, warning))
 
 
-def _excluding(quantizer: Quantizer) -> list[Any]:
+def _excluding_quantizers(quantizer: Quantizer) -> list[Any]:
     """Return the quantizers in it that can leave operators in float."""
     return [one for one in getattr(quantizer, "quantizers", [quantizer]) if hasattr(one, "exclude")]
 
@@ -133,7 +137,7 @@ def _quantize(
 
 _NOTES = {
     "groups": "layers rounded to 4 bits for the calibration data",
-    "equalize": "pairs of layers equalized",
+    "equalize": "groups of layers equalized",
     "smooth": "layer norms smoothed",
 }
 
@@ -143,7 +147,7 @@ def _before(chosen: Choices, batches: Batches, quantizer: Quantizer) -> list[tup
     if chosen.smooth:
         steps.append(("smooth", lambda module: smooth(module, batches)))
     if chosen.equalize:
-        steps.append(("equalize", equalize))
+        steps.append(("equalize", lambda module: equalize(module, batches)))
     if chosen.adaround and chosen.weights == "int4":
         narrow = getattr(quantizer, "has_four_bits", lambda node: False)
         steps.append(

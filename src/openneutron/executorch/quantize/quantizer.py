@@ -55,7 +55,7 @@ class NeutronQuantizer(Quantizer):
     `weights` "int4" gives linear layers, products with a constant matrix and 1x1 convolutions weights of 4 bits, with a
     scale for each `group_size` inputs of a channel (16, 32, 64 or 128; 0: one for all); others keep 8 bits.
 
-    `observer` (histogram, minmax, moving_average, percentile) finds activation ranges in post-training quantization.
+    `observer` (histogram, minmax, moving_average, percentile, mse) finds activation ranges in post-training quantization.
     `layers` change precision, observer and scales of weights for some: `LayerChoice`s, or mappings with their fields.
     `exclude` leaves nodes in float: glob patterns of node names, operators ("aten.add.Tensor"), module paths
     ("features.3", "head.*") or module classes ("torch.nn.modules.linear.Linear", "Linear").

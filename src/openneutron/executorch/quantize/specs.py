@@ -20,13 +20,14 @@ from openneutron.errors import OptionError
 from openneutron.executorch.quantize.choices import GROUP_SIZE, PERCENTILE
 from openneutron.executorch.quantize.four_bit import GroupedWeights, fits
 from openneutron.executorch.quantize.headroom import HeadroomObserver, PartObserver
+from openneutron.executorch.quantize.least_error import LeastErrorObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
 from openneutron.executorch.upstream.histogram import histogram_observer
 from openneutron.options import WEIGHTS
 
 OBSERVERS = {
     "histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
-    "percentile": PercentileObserver,
+    "percentile": PercentileObserver, "mse": LeastErrorObserver,
 }  # fmt: skip
 
 # Smallest scale an observer may find. A constant tensor or channel would otherwise get about 1e-7, and a bias divided
@@ -127,7 +128,7 @@ class Specs:
         )  # fmt: skip
 
 
-def fixed(scale: float, zero_point: int, dtype: torch.dtype = torch.int8) -> FixedQParamsQuantizationSpec:
+def fixed_parameters(scale: float, zero_point: int, dtype: torch.dtype = torch.int8) -> FixedQParamsQuantizationSpec:
     """Return INT8 or INT16 with parameters that no calibration changes."""
     limits = torch.iinfo(dtype)
     return FixedQParamsQuantizationSpec(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
@@ -58,7 +59,7 @@ class EngineRecipeProvider(BackendRecipeProvider):
                 engines.quantizers(chosen, is_qat=is_qat),
                 options,
                 is_qat=is_qat,
-                before=[equalize_model] if chosen.equalize else [],
+                before=[partial(equalize_model, options.calibration)] if chosen.equalize else [],
             ),
             lowering_recipe=LoweringRecipe(
                 partitioners=None if partitioner is None else [partitioner],

@@ -102,9 +102,10 @@ def fold_norms(model: GraphModule) -> GraphModule:
     return model
 
 
-def equalize_model(model: GraphModule) -> GraphModule:
-    """Equalize neighbouring layers, once batch norms are folded."""
-    equalize(model)
+def equalize_model(calibration: Batches | Callable[[], Batches] | None, model: GraphModule) -> GraphModule:
+    """Equalize the channels between layers, once batch norms are folded."""
+    batches = calibration() if callable(calibration) else calibration
+    equalize(model, [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in batches or ()])
     return model
 
 

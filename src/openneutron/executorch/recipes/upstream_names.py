@@ -89,7 +89,7 @@ class NXPRecipeProvider(BackendRecipeProvider):
         return list(NXPRecipeType)
 
     def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
-        """The recipe; None for a type of another backend."""
+        """Return the recipe of this type; None if the type belongs to another backend."""
         if not isinstance(recipe_type, NXPRecipeType):
             return None
         config, where = kwargs.pop(CONFIG_KEY, None), f"recipe {recipe_type.value}"
@@ -108,7 +108,7 @@ class NXPRecipeProvider(BackendRecipeProvider):
         ours = NeutronRecipeType.INT8_QAT_PER_TENSOR if is_qat else NeutronRecipeType.INT8_PTQ_PER_TENSOR
         made = EngineRecipeProvider(NeutronRecipeType).create_recipe(ours, **options)
         assert made is not None
-        return _adapted(made, config, options, recipe_type)
+        return _adapt_recipe(made, config, options, recipe_type)
 
 
 def shapes_of(spec: Any, where: str) -> list[tuple[int, ...]]:
@@ -148,7 +148,7 @@ def _options(config: NeutronRecipeConfig, *, delegated: bool, is_qat: bool, wher
     return made
 
 
-def _adapted(
+def _adapt_recipe(
     made: ExportRecipe, config: NeutronRecipeConfig, options: dict[str, Any], recipe_type: RecipeType
 ) -> ExportRecipe:
     """Return our recipe under upstream's name, with the parts of the configuration that are objects."""

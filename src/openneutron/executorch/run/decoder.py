@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from openneutron.errors import OptionError
 from openneutron.executorch.run.runtime import LoadedProgram
 from openneutron.language.decoder import Decoder
 
+_INTEGERS: Final = ("int32", "int64")
 _NO_DECODER: Final = "give a model that takes one token and its position, in this order, and returns logits"
 
 
@@ -39,11 +41,39 @@ def decoder_of(loaded: LoadedProgram, where: str) -> Decoder:
         )
         return loaded.run(*given)[0].numpy()
 
-    return Decoder(step, loaded.reset, context, outputs[0].shape[-1], where)
+    decoder = Decoder(step, loaded.reset, context, outputs[0].shape[-1], where)
+    name, size = _chunk_method(loaded)
+    if not name:
+        return decoder
+    plan = loaded.methods[name]
+
+    def chunk(tokens: Sequence[int], position: int) -> Any:
+        rows = (list(tokens), list(range(position, position + size)))
+        given = (
+            torch.tensor(row, dtype=getattr(torch, one.dtype)).reshape(one.shape)
+            for one, row in zip(plan.inputs, rows, strict=True)
+        )
+        return loaded.run_method(name, *given)[0].numpy()
+
+    decoder.chunk, decoder.chunk_size = chunk, size
+    return decoder
+
+
+def _chunk_method(loaded: LoadedProgram) -> tuple[str, int]:
+    """Return the method that takes the most tokens with their positions, and how many; ("", 0) where there is none."""
+    found = ("", 0)
+    for name, plan in loaded.methods.items():
+        sizes = {math.prod(one.shape) for one in plan.inputs if one.dtype in _INTEGERS}
+        same = (
+            len(plan.inputs) == 2 and len(sizes) == 1 and [one.dtype for one in plan.inputs if one.dtype in _INTEGERS]
+        )
+        if same and len(same) == 2 and plan.outputs and max(sizes) > max(found[1], 1):
+            found = name, max(sizes)
+    return found
 
 
 def _is_one_integer(dtype: str, shape: tuple[int, ...]) -> bool:
-    return dtype in ("int32", "int64") and all(size == 1 for size in shape)
+    return dtype in _INTEGERS and all(size == 1 for size in shape)
 
 
 def module_decoder(model: torch.nn.Module, example_inputs: Sequence[torch.Tensor], like: Decoder) -> Decoder:

@@ -50,7 +50,7 @@ class Direct:
     def __init__(self, payload: Payload, plan: Plan, where: str) -> None:
         blocks = payload.microcode, payload.weights, payload.kernels
         self.copies = Copies(lambda: Simulator(*blocks, threads=1, where=where))
-        self._inputs, self._outputs = plan.inputs, tuple(map(_made, plan.outputs))
+        self._inputs, self._outputs = plan.inputs, tuple(map(_describe_tensor, plan.outputs))
 
     def run(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[Outputs]:
         """Outputs of the samples before the first that fails, which the program itself has to run to say why."""
@@ -96,11 +96,11 @@ def _alike(outside: PlanTensor, inside: TensorInfo, form: int) -> bool:
 
 
 def _places(tensor: PlanTensor, order: Sequence[int]) -> list[int]:
-    """Dimensions that have a place in memory: those of size 1 have none."""
+    """Return the dimensions that decide the layout in memory: all except those of size 1."""
     return [axis for axis in order if tensor.shape[axis] != 1]
 
 
-def _made(tensor: PlanTensor) -> _Made:
+def _describe_tensor(tensor: PlanTensor) -> _Made:
     dtype, strides, step = getattr(torch, tensor.dtype), [0] * len(tensor.shape), 1
     for axis in reversed(tensor.dim_order):
         strides[axis], step = step, step * tensor.shape[axis]

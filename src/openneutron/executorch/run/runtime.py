@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
+from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.executorch.run.direct import Direct, direct_of
 from openneutron.executorch.run.inputs import arrange_inputs
 from openneutron.executorch.run.native_log import DelegateLibrary, Outcome
@@ -24,7 +24,7 @@ from openneutron.executorch.upstream.versions import check_delegate
 from openneutron.machine.native import delegate_path
 from openneutron.microcode.decode import header_of
 from openneutron.microcode.payload import BACKEND_ID, payloads_of_pte
-from openneutron.microcode.pte import read_plan
+from openneutron.microcode.pte import computing_methods, read_plan
 from openneutron.microcode.seal import check_seal
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ def runner_of(data: bytes, where: str) -> LoadedProgram:
 
 
 class LoadedProgram:
-    """A program in the stock runtime; made by `load_program`. `inputs` and `outputs` say what it takes and gives."""
+    """A program in the stock runtime; made by `load_program`. `inputs` and `outputs` say what it takes and gives.
+
+    `methods` are those beside `forward`.
+    """
 
     def __init__(self, data: bytes, *, where: str, etdump: bool) -> None:
         self._where = where
@@ -94,6 +97,11 @@ class LoadedProgram:
         self.reset()
         plan = read_plan(data, where=where)
         self.inputs, self.outputs = plan.inputs, plan.outputs
+        self.methods = {
+            name: read_plan(data, where=where, with_payloads=False, method=name)
+            for name in computing_methods(data, where=where)
+            if name != _METHOD
+        }
 
     def reset(self) -> None:
         """Begin again: what the program keeps from run to run is as it was when loaded, and nothing is recorded.
@@ -116,11 +124,14 @@ class LoadedProgram:
             raise FormatError(
                 f"the program has no method {_METHOD}, only {', '.join(sorted(names))}", where=self._where
             )
-        method = self._library.watch(lambda: self._program.load_method(_METHOD))
+        self._loaded = {_METHOD: self._load(_METHOD)}
+
+    def _load(self, name: str) -> Any:
+        method = self._library.watch(partial(self._program.load_method, name))
         # The wheel hands out a method with unresolved instructions, logs them, and crashes when it runs.
         if method.error is not None or method.lines:
             raise _failure(method, self._where) from method.error
-        self._method = method.value
+        return method.value
 
     def run(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Run `forward` once; outputs are copies that later runs do not touch.
@@ -128,8 +139,25 @@ class LoadedProgram:
         Example:
             >>> (scores,) = program.run(image)
         """
-        arranged = arrange_inputs(self.inputs, inputs, where=self._where)
-        outcome = self._library.watch(lambda: self._method.execute(arranged))
+        return self._execute(_METHOD, arrange_inputs(self.inputs, inputs, where=self._where))
+
+    def run_method(self, name: str, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Run another of the program's methods, which are in `methods`, once; it changes the same state as `forward`.
+
+        Example:
+            >>> (logits,) = program.run_method("prefill", tokens, positions)
+        """
+        if name not in self.methods:
+            known = ", ".join((_METHOD, *self.methods))
+            raise OptionError(f"there is no method {name!r}", where=self._where, hint=f"methods: {known}")
+        where = f"{self._where}, method {name}"
+        arranged = arrange_inputs(self.methods[name].inputs, inputs, where=where)
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._execute(name, arranged)
+
+    def _execute(self, name: str, arranged: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        outcome = self._library.watch(lambda: self._loaded[name].execute(arranged))
         if outcome.error is not None:
             raise _failure(outcome, self._where) from outcome.error
         return tuple(outcome.value)
@@ -167,13 +195,11 @@ class LoadedProgram:
             512
         """
         found: dict[str, Any] = {}
-        for name in sorted(self._program.method_names - {_METHOD}):
-            method = self._library.watch(partial(self._program.load_method, name))
-            if method.error is not None or method.lines:
-                raise _failure(method, self._where) from method.error
-            if method.value.metadata.num_inputs():
+        for name in sorted(self._program.method_names - {_METHOD, *self.methods}):
+            method = self._load(name)
+            if method.metadata.num_inputs():
                 continue
-            outcome = self._library.watch(partial(method.value.execute, []))
+            outcome = self._library.watch(partial(method.execute, []))
             if outcome.error is not None:
                 raise _failure(outcome, self._where) from outcome.error
             values = list(outcome.value)

@@ -21,7 +21,7 @@ from openneutron.errors import OpenNeutronError
 from openneutron.executorch.upstream.switch import TESTED
 
 
-def missing(package: str, what: object) -> OpenNeutronError:
+def missing_name_error(package: str, what: object) -> OpenNeutronError:
     """The error for a name that the installed version of a package does not have."""
     return OpenNeutronError(
         f"{package} {version(package)} does not have what OpenNeutron needs: {what}",
@@ -44,7 +44,7 @@ try:
         tree_unflatten,
     )
 except ImportError as error:
-    raise missing("torch", error) from error
+    raise missing_name_error("torch", error) from error
 
 __all__ = [
     "FakeTensor", "FakeTensorMode", "OpOverload", "SpecViolationError", "TreeSpec", "tree_flatten", "tree_flatten_with_path",
@@ -57,7 +57,7 @@ def attribute(owner: Any, name: str, package: str = "torch") -> Any:
     try:
         return getattr(owner, name)
     except AttributeError as error:
-        raise missing(package, error) from error
+        raise missing_name_error(package, error) from error
 
 
 def schema_of(target: Any) -> Any:
@@ -129,4 +129,4 @@ def load_quantized_operators() -> None:
             continue
         if hasattr(torch.ops.quantized_decomposed, "quantize_per_tensor"):
             return
-    raise missing("torch", "the operators quantized_decomposed.*")
+    raise missing_name_error("torch", "the operators quantized_decomposed.*")

@@ -84,7 +84,7 @@ class Replacement:
             self._found.append(unknown_version(self.package) or next(filter(None, missing), ""))
         return self._found[0]
 
-    def noted(self) -> str:
+    def noted_problem(self) -> str:
         """As `problem`, "" while nobody asked."""
         return self._found[0] if self._found else ""
 
@@ -139,6 +139,6 @@ def notes() -> tuple[str, ...]:
     """One sentence for each reason why replacements were left out in this process."""
     reasons: dict[str, list[str]] = {}
     for one in REPLACEMENTS.values():
-        if one.noted():
-            reasons.setdefault(one.noted(), []).append(one.name)
+        if one.noted_problem():
+            reasons.setdefault(one.noted_problem(), []).append(one.name)
     return tuple(f"compiling takes longer without {', '.join(names)}: {why}" for why, names in reasons.items())

@@ -34,17 +34,17 @@ def _strided_slice(options: Any, inputs: list[Array]) -> list[Array]:
     index: list[Any] = []
     for at, (first, last, step) in enumerate(zip(*map(_numbers, (begin, end, strides)), strict=True)):
 
-        def given(mask: int, at: int = at) -> bool:
+        def has_bit(mask: int, at: int = at) -> bool:
             return bool(mask >> at & 1)
 
-        if given(options.ellipsisMask):
+        if has_bit(options.ellipsisMask):
             index.append(Ellipsis)
-        elif given(options.newAxisMask):
+        elif has_bit(options.newAxisMask):
             index.append(None)
-        elif given(options.shrinkAxisMask):
+        elif has_bit(options.shrinkAxisMask):
             index.append(first)
         else:
-            bounds = (None if given(options.beginMask) else first, None if given(options.endMask) else last)
+            bounds = (None if has_bit(options.beginMask) else first, None if has_bit(options.endMask) else last)
             index.append(slice(*bounds, step))
     return [np.asarray(x[tuple(index)])]
 

@@ -23,7 +23,7 @@ _FIXED = "give the loop a constant number of trips, or let the converter unroll 
 
 @dataclass
 class Work:
-    """The budget for counting."""
+    """How many more operators may run while the trips of loops are counted."""
 
     left: int = _MOST_WORK
 

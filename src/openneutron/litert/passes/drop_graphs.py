@@ -31,7 +31,7 @@ def drop_graphs(model: Model) -> int:
     model.graphs = [model.graphs[old] for old in places]
     for graph in model.graphs:
         graph.operators = [_renumber(op, places) for op in graph.operators]
-    model.signatures = [replace(one, graph=places[one.graph]) for one in model.signatures]
+    model.signatures = [one._replace(graph=places[one.graph]) for one in model.signatures]
     return dropped
 
 

@@ -37,8 +37,7 @@ def drop_tensors(model: Model) -> int:
     graph.inputs = [places[index] for index in graph.inputs]
     graph.outputs = [places[index] for index in graph.outputs]
     model.signatures = [
-        replace(
-            one,
+        one._replace(
             inputs=tuple((name, places[index]) for name, index in one.inputs),
             outputs=tuple((name, places[index]) for name, index in one.outputs),
         )

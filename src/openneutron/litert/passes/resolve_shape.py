@@ -47,7 +47,7 @@ def resolve_shape(graph: Graph, op: Operator) -> bool:
     signature = y.shape_signature
     if signature is None or -1 not in signature or y.data is not None:
         return False
-    shape = _following(graph, op, x)
+    shape = _next_shape(graph, op, x)
     if shape is None or shape == y.shape or len(shape) != len(signature):
         return False
     if any(given not in (-1, size) for given, size in zip(signature, shape, strict=True)):
@@ -56,7 +56,7 @@ def resolve_shape(graph: Graph, op: Operator) -> bool:
     return True
 
 
-def _following(graph: Graph, op: Operator, x: Tensor) -> tuple[int, ...] | None:
+def _next_shape(graph: Graph, op: Operator, x: Tensor) -> tuple[int, ...] | None:
     second = graph.tensors[op.inputs[1]] if len(op.inputs) > 1 and op.inputs[1] >= 0 else None
     if op.code in _SAME_SHAPE:
         return x.shape

@@ -31,12 +31,12 @@ def use_standard_operators(graph: Graph) -> int:
         if op.custom_code == _TRANSPOSED and len(op.inputs) == 3 and len(op.custom_options) >= _FIELDS.size:
             padding, width, height = _FIELDS.unpack_from(op.custom_options)
             if padding in _PADDINGS and width > 0 and height > 0:
-                graph.operators[at] = _transposed(graph, op, _PADDINGS[padding], width, height)
+                graph.operators[at] = _transpose_convolution(graph, op, _PADDINGS[padding], width, height)
                 count += 1
     return count
 
 
-def _transposed(graph: Graph, op: Operator, padding: str, width: int, height: int) -> Operator:
+def _transpose_convolution(graph: Graph, op: Operator, padding: str, width: int, height: int) -> Operator:
     x, weights, bias = op.inputs
     (result,) = op.outputs
     shape = graph.tensors[result].shape

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(NamedTuple):
     """The layout of plain weights: [groups][channels/M][taps][inputs/N][M][N], padded with zeros to whole M and N."""
 
     groups: int

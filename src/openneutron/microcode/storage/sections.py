@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,7 @@ _WORDS = size_of(SECTION) // 4
 WORD = 4  # sections begin at a whole word of the weights block: a processor reads raw ones in place
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """See `table.SECTION`; `coded_bytes` is found when a form is chosen, and is what the array loads."""
 
     storage: Storage
@@ -79,7 +78,7 @@ def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
     """Return the section in the smallest form; data that does not fit the description is stored plain."""
     if section.storage is Storage.COLUMNS:
         size = columns_bytes(_columns(section, plain), section.channels)
-        return raw(section.plain) if size is None or size >= section.plain else replace(section, stored=size)
+        return raw(section.plain) if size is None or size >= section.plain else section._replace(stored=size)
     if section.storage is Storage.RAW:
         return raw(section.plain)
     order = section.order(units, length)
@@ -105,10 +104,10 @@ def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
         stored = head + weights.static_bytes(found, order, lengths)
     bits, grouped = _try_groups(section, plain, order)
     if bits and grouped < stored:
-        return replace(section, storage=Storage.GROUPS, parameter=bits, stored=grouped)
+        return section._replace(storage=Storage.GROUPS, parameter=bits, stored=grouped)
     if stored >= section.plain:
         return raw(section.plain)
-    return replace(section, storage=best, parameter=k if best is Storage.RICE else 0, stored=stored)
+    return section._replace(storage=best, parameter=k if best is Storage.RICE else 0, stored=stored)
 
 
 def _try_groups(section: Section, plain: Buffer, order: Order) -> tuple[int, int]:

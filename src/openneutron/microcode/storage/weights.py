@@ -100,10 +100,10 @@ def _write_symbols(weights: Weights, order: Order, lengths: Ints) -> tuple[bytes
     for part, starts in _pieces(weights, order):
         symbols, firsts = prefix.symbols_of(part, starts)
         written.append(write(codes[symbols], lengths[symbols], firsts))
-    return _joined(written)
+    return _join(written)
 
 
-def _joined(written: list[tuple[bytes, Ints]]) -> tuple[bytes, Ints]:
+def _join(written: list[tuple[bytes, Ints]]) -> tuple[bytes, Ints]:
     return b"".join(data for data, _ in written), np.concatenate([sizes for _, sizes in written])
 
 
@@ -148,7 +148,7 @@ def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
         quotient = values >> k
         codes = ((1 << quotient) - 1 << 1 + k) | values & (1 << k) - 1
         written.append(write(codes, quotient + 1 + k, starts))
-    return _prepend_sizes(*_joined(written))
+    return _prepend_sizes(*_join(written))
 
 
 def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:

@@ -56,11 +56,11 @@ def quantize(
 def dequantize(call: Call, index: int, scale: Any, zero: Any, axis: int) -> torch.Tensor:
     """Dequantize an integer input to float32."""
     _check_parameters(scale)
-    tensor, shift = call.stored(index)
-    return dequantized(call, tensor, shift, scale, zero, axis)
+    tensor, shift = call.stored_input(index)
+    return dequantize_tensor(call, tensor, shift, scale, zero, axis)
 
 
-def dequantized(call: Call, tensor: torch.Tensor, shift: int, scale: Any, zero: Any, axis: int) -> torch.Tensor:
+def dequantize_tensor(call: Call, tensor: torch.Tensor, shift: int, scale: Any, zero: Any, axis: int) -> torch.Tensor:
     """Dequantize a stored tensor to float32; `shift` is its offset below the model's values."""
     low, high = limits(tensor.dtype)
     if np.size(scale) == 1:
@@ -75,8 +75,8 @@ def dequantized(call: Call, tensor: torch.Tensor, shift: int, scale: Any, zero: 
 
 def parameters(call: Call, scale: int, zero: int) -> tuple[Any, Any]:
     """Return scales and zero points of inputs `scale` and `zero`."""
-    scales = np.asarray(call.known(scale), np.float32)
-    zeros = np.asarray(call.known(zero)) if call.has(zero) else np.zeros_like(scales, np.int64)
+    scales = np.asarray(call.constant_input(scale), np.float32)
+    zeros = np.asarray(call.constant_input(zero)) if call.has(zero) else np.zeros_like(scales, np.int64)
     if zeros.size not in (1, scales.size):
         raise FormatError(f"it has {scales.size} scales and {zeros.size} zero points", hint="quantize the model again")
     if zeros.size == 1 and scales.size > 1:

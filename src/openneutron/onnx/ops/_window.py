@@ -77,7 +77,7 @@ def window(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
     return Window(tuple(kernel), stride, dilation, tuple(begin), tuple(end))
 
 
-def padded(x: torch.Tensor, found: Window, value: float = 0.0) -> tuple[torch.Tensor, tuple[int, ...]]:
+def pad_image(x: torch.Tensor, found: Window, value: float = 0.0) -> tuple[torch.Tensor, tuple[int, ...]]:
     """Apply the padding that torch's operators cannot do themselves; returns the image and the remaining padding."""
     if found.symmetric and min(found.begin, default=0) >= 0:
         return x, found.begin

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from openneutron.onnx.ops import converts
-from openneutron.onnx.ops._window import Window, numbers, padded, window
+from openneutron.onnx.ops._window import Window, numbers, pad_image, window
 
 if TYPE_CHECKING:
     from openneutron.onnx.call import Call
@@ -24,7 +24,7 @@ def convolve(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tens
             f"it convolves {list(x.shape)} with {list(weight.shape)}", "use 1, 2 or 3 dimensions of space"
         )
     found = window(call, x.shape[2:], call.attribute("kernel_shape") or list(weight.shape[2:]))
-    x, padding = padded(x, found)
+    x, padding = pad_image(x, found)
     groups = int(call.attribute("group", 1))
     return _CONV[space](x, weight, bias, found.stride, padding, found.dilation, groups)
 

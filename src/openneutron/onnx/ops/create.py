@@ -45,7 +45,7 @@ def constant_of_shape(call: Call) -> torch.Tensor:
 @converts("Range", grows=True)
 def arange(call: Call) -> torch.Tensor:
     """Return evenly spaced numbers."""
-    start, limit, delta = (call.known(index).reshape(-1)[0] for index in range(3))
+    start, limit, delta = (call.constant_input(index).reshape(-1)[0] for index in range(3))
     count = max(int(np.ceil((float(limit) - float(start)) / float(delta))), 0)
     if call.tensor(0).is_floating_point():
         return (torch.arange(count, dtype=torch.float64) * float(delta) + float(start)).to(call.tensor(0).dtype)

@@ -39,10 +39,10 @@ def non_max_suppression(call: Call) -> torch.Tensor:
             "how many boxes it keeps depends on the data, and no runtime on the chip has a kernel for it",
             "cut the model before it, and select boxes in the application",
         )
-    boxes, scores = np.asarray(call.known(0), np.float64), np.asarray(call.known(1), np.float64)
+    boxes, scores = np.asarray(call.constant_input(0), np.float64), np.asarray(call.constant_input(1), np.float64)
     most = call.numbers(2)[0] if call.has(2) else 0
-    limit = float(call.known(3).reshape(-1)[0]) if call.has(3) else 0.0
-    least = float(call.known(4).reshape(-1)[0]) if call.has(4) else -np.inf
+    limit = float(call.constant_input(3).reshape(-1)[0]) if call.has(3) else 0.0
+    least = float(call.constant_input(4).reshape(-1)[0]) if call.has(4) else -np.inf
     picked = []
     for batch in range(boxes.shape[0]):
         corners = _corners(boxes[batch], bool(call.attribute("center_point_box", 0)))

@@ -32,7 +32,7 @@ _BINARY: dict[str, Callable[[Any, Any], torch.Tensor]] = {
 _STORED_ONLY = (torch.uint16, torch.uint32, torch.uint64)
 
 
-def signed(function: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
+def compute_in_int64(function: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
     """Wrap `function` to compute in INT64 where torch has no kernels for its operands' type."""
     kind = next((one.dtype for one in operands if isinstance(one, torch.Tensor) and one.dtype in _STORED_ONLY), None)
     if kind is None:
@@ -61,7 +61,7 @@ def _both_constant(call: Call) -> bool:
 
 
 def _unary(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
-    return lambda call: signed(function, call.tensor(0))
+    return lambda call: compute_in_int64(function, call.tensor(0))
 
 
 def _binary(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
@@ -69,7 +69,7 @@ def _binary(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], to
         left, right = operands(call)
         if not isinstance(left, torch.Tensor):
             return _with_number_left(function, left, right)
-        return signed(function, left, right)
+        return compute_in_int64(function, left, right)
 
     return convert
 
@@ -100,7 +100,7 @@ def div(call: Call) -> torch.Tensor:
         return torch.reciprocal(right) if left == 1 else torch.mul(torch.reciprocal(right), left)
     if left.is_floating_point():
         return torch.div(left, right)
-    return signed(lambda a, b: torch.div(a, b, rounding_mode="trunc"), left, right)
+    return compute_in_int64(lambda a, b: torch.div(a, b, rounding_mode="trunc"), left, right)
 
 
 @converts("Pow")
@@ -114,13 +114,15 @@ def power(call: Call) -> torch.Tensor:
         return torch.pow(base, number)
     if base.is_floating_point() or exponent.is_floating_point():
         return torch.pow(base.double() if not base.is_floating_point() else base, exponent).to(base.dtype)
-    return signed(torch.pow, base, to(exponent, base.dtype))
+    return compute_in_int64(torch.pow, base, to(exponent, base.dtype))
 
 
 @converts("Mod")
 def mod(call: Call) -> torch.Tensor:
     """Return the remainder, with the divisor's sign, or with `fmod` the dividend's."""
-    return signed(torch.fmod if call.attribute("fmod", 0) else torch.remainder, call.tensor(0), call.tensor(1))
+    return compute_in_int64(
+        torch.fmod if call.attribute("fmod", 0) else torch.remainder, call.tensor(0), call.tensor(1)
+    )
 
 
 @converts("BitShift")
@@ -128,13 +130,13 @@ def bit_shift(call: Call) -> torch.Tensor:
     """Shift bits to the left or to the right."""
     left = call.text("direction", "", ("LEFT", "RIGHT")) == "LEFT"
     function = torch.bitwise_left_shift if left else torch.bitwise_right_shift
-    return signed(function, call.tensor(0), call.tensor(1))
+    return compute_in_int64(function, call.tensor(0), call.tensor(1))
 
 
 def _variadic(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
     def all_of(call: Call) -> torch.Tensor:
         inputs = [call.tensor(at) for at in range(len(call.inputs)) if not _is_neutral(call, at)] or call.tensors()
-        return reduce(lambda a, b: signed(function, a, b), inputs)
+        return reduce(lambda a, b: compute_in_int64(function, a, b), inputs)
 
     return all_of
 
@@ -144,7 +146,7 @@ def _is_neutral(call: Call, index: int) -> bool:
     data = call.value(index).data
     if data is None or data.dim() or not data.is_floating_point():
         return False
-    return float(call.known(index)) == {"Max": -math.inf, "Min": math.inf}.get(call.node.op_type)
+    return float(call.constant_input(index)) == {"Max": -math.inf, "Min": math.inf}.get(call.node.op_type)
 
 
 for _name, _pair in {"Sum": torch.add, "Max": torch.maximum, "Min": torch.minimum}.items():
@@ -231,8 +233,8 @@ def dropout(call: Call) -> tuple[torch.Tensor, ...]:
     """Return the input: dropout has no effect outside of training."""
     x = call.tensor(0)
     if call.has(2) and call.version >= 12:
-        ratio = float(call.known(1).reshape(-1)[0]) if call.has(1) else 0.5
-        if bool(call.known(2).reshape(-1)[0]) and ratio:
+        ratio = float(call.constant_input(1).reshape(-1)[0]) if call.has(1) else 0.5
+        if bool(call.constant_input(2).reshape(-1)[0]) and ratio:
             raise call.refuse("it drops values at random, as in training", "export the model in evaluation mode")
     return x, torch.ones_like(x, dtype=torch.bool)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _check_bounds(call: Call, index: int, size: int) -> None:
     """Refuse known indices outside a dimension, which torch reports late or never."""
     if call.value(index).data is not None:
-        known = call.known(index)
+        known = call.constant_input(index)
         if known.size and (known.min() < -size or known.max() >= size):
             one = known.max() if known.max() >= size else known.min()
             raise FormatError(f"it reads element {one} of {size}", hint="export the model again")
@@ -27,7 +27,7 @@ def _check_bounds(call: Call, index: int, size: int) -> None:
 def _from_front(call: Call, index: int, size: int) -> torch.Tensor:
     """Return indices counted from the front."""
     if call.value(index).data is not None:
-        known = call.known(index)
+        known = call.constant_input(index)
         if (known < 0).any():
             return call.constant(np.where(known < 0, known + size, known).astype(np.int64))
         return to(call.tensor(index), torch.int64)
@@ -41,7 +41,7 @@ def gather(call: Call) -> torch.Tensor:
     x, axis = call.tensor(0), int(call.attribute("axis", 0)) % max(call.tensor(0).dim(), 1)
     size = x.shape[axis]
     _check_bounds(call, 1, size)
-    known = call.known(1) if call.value(1).data is not None else None
+    known = call.constant_input(1) if call.value(1).data is not None else None
     if known is not None and known.ndim == 0:
         return torch.select(x, axis, int(known) % size)
     if known is not None and known.ndim == 1 and known.size:
@@ -174,13 +174,13 @@ def arg_min(call: Call) -> torch.Tensor:
 @converts("NonZero")
 def non_zero(call: Call) -> torch.Tensor:
     """Return the positions of non-zero elements. Their number depends on the data."""
-    return torch.from_numpy(np.stack(np.nonzero(np.atleast_1d(call.known(0)))).astype(np.int64))
+    return torch.from_numpy(np.stack(np.nonzero(np.atleast_1d(call.constant_input(0)))).astype(np.int64))
 
 
 @converts("Compress")
 def compress(call: Call) -> torch.Tensor:
     """Return the slices for which a condition, which must be known, holds."""
-    x, condition = call.tensor(0), np.flatnonzero(call.known(1)).astype(np.int64)
+    x, condition = call.tensor(0), np.flatnonzero(call.constant_input(1)).astype(np.int64)
     axis = call.attribute("axis")
     x, axis = (x.reshape(-1), 0) if axis is None else (x, int(axis))
     return torch.index_select(x, axis, call.constant(condition))
@@ -189,7 +189,7 @@ def compress(call: Call) -> torch.Tensor:
 @converts("Unique")
 def unique(call: Call) -> tuple[torch.Tensor, ...]:
     """Return the distinct values. Their number depends on the data."""
-    x, axis = call.known(0), call.attribute("axis")
+    x, axis = call.constant_input(0), call.attribute("axis")
     values, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
     inverse = inverse.reshape(-1)
     if not call.attribute("sorted", 1):

@@ -15,7 +15,7 @@ from torch.nn import functional
 from openneutron.errors import FormatError
 from openneutron.litert.grouped_weights import MOST_LEVELS, join_groups
 from openneutron.onnx.ops import converts
-from openneutron.onnx.ops._quantized import dequantized
+from openneutron.onnx.ops._quantized import dequantize_tensor
 
 if TYPE_CHECKING:
     from openneutron.onnx.call import Call
@@ -42,8 +42,8 @@ def matmul_nbits(call: Call) -> torch.Tensor:
     bias = call.optional(5)
     stored = _Blocks(call, inputs, outputs, bits, block)
     if call.keep and bits <= 4:
-        values, scales = call.once(stored.joined)
-        weights = dequantized(call, call.constant(values), 0, scales, np.zeros(outputs, np.int64), 0)
+        values, scales = call.once(stored.join)
+        weights = dequantize_tensor(call, call.constant(values), 0, scales, np.zeros(outputs, np.int64), 0)
         return functional.linear(x, weights, bias)
     return functional.linear(x, call.constant(stored.real), bias)
 
@@ -61,7 +61,7 @@ class _Blocks:
         quotients, scales = self._quotients()
         return (quotients * scales[:, :, None]).reshape(len(scales), -1)[:, : self.inputs].astype(np.float32)
 
-    def joined(self) -> tuple[Any, Any]:
+    def join(self) -> tuple[Any, Any]:
         """Return the weights [outputs, inputs] as INT8, and the scale of each output."""
         quotients, scales = self._quotients()
         _check_integers(quotients)
@@ -71,23 +71,25 @@ class _Blocks:
     def _quotients(self) -> tuple[Any, Any]:
         """Return the stored numbers less their zero points, [outputs, blocks, inputs of a block], and the scales."""
         call, (outputs, blocks, block) = self.call, self.shape
-        packed = self._known(1, outputs * blocks * (block * self.bits // 8), np.uint8)
+        packed = self._known_numbers(1, outputs * blocks * (block * self.bits // 8), np.uint8)
         numbers = _unpack(packed.reshape(outputs * blocks, -1), self.bits).reshape(self.shape).astype(np.float32)
-        scales = self._known(2, outputs * blocks, np.float32).reshape(outputs, blocks)
+        scales = self._known_numbers(2, outputs * blocks, np.float32).reshape(outputs, blocks)
         if not np.isfinite(scales).all():
             raise FormatError("its scales are not all finite", hint="quantize the model again")
         zeros = np.full((outputs, blocks), 1 << (self.bits - 1), np.float32)
         if call.has(3):
-            given = np.asarray(call.known(3))
+            given = np.asarray(call.constant_input(3))
             if given.dtype == np.uint8:
                 row = -(-blocks * self.bits // 8)
-                zeros = _unpack(self._known(3, outputs * row, np.uint8).reshape(outputs, row), self.bits)[:, :blocks]
+                zeros = _unpack(self._known_numbers(3, outputs * row, np.uint8).reshape(outputs, row), self.bits)[
+                    :, :blocks
+                ]
             else:
-                zeros = self._known(3, outputs * blocks, np.float32).reshape(outputs, blocks)
+                zeros = self._known_numbers(3, outputs * blocks, np.float32).reshape(outputs, blocks)
         return numbers - zeros.astype(np.float32)[:, :, None], scales
 
-    def _known(self, index: int, size: int, dtype: Any) -> Any:
-        found = np.asarray(self.call.known(index)).reshape(-1)
+    def _known_numbers(self, index: int, size: int, dtype: Any) -> Any:
+        found = np.asarray(self.call.constant_input(index)).reshape(-1)
         if found.size != size:
             raise FormatError(
                 f"its input {self.call.input_name(index)} has {found.size} numbers in place of {size}",
@@ -119,13 +121,13 @@ def join_blocks(call: Call, axis: int, block: int) -> torch.Tensor | None:
     if made is None:
         return None
     values, channel_scales, channels = made
-    return dequantized(call, call.constant(values), 0, channel_scales, np.zeros_like(channel_scales), channels)
+    return dequantize_tensor(call, call.constant(values), 0, channel_scales, np.zeros_like(channel_scales), channels)
 
 
 def _joined_constant(call: Call, axis: int, block: int) -> Any:
-    numbers = np.asarray(call.known(0)).astype(np.int16)
-    scales = np.asarray(call.known(1), np.float32)
-    zeros = np.asarray(call.known(2)).astype(np.int16) if call.has(2) else np.zeros(scales.shape, np.int16)
+    numbers = np.asarray(call.constant_input(0)).astype(np.int16)
+    scales = np.asarray(call.constant_input(1), np.float32)
+    zeros = np.asarray(call.constant_input(2)).astype(np.int16) if call.has(2) else np.zeros(scales.shape, np.int16)
     if not block:
         if scales.size not in (1, numbers.shape[axis]) or zeros.size not in (1, scales.size):
             return None

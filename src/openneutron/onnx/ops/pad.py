@@ -55,7 +55,7 @@ def _parameters(call: Call, x: torch.Tensor) -> tuple[list[int], float | int]:
     else:
         pads, value = call.numbers(1), 0
         if call.has(2):
-            value = call.known(2).reshape(-1)[0].item() if call.known(2).size else 0
+            value = call.constant_input(2).reshape(-1)[0].item() if call.constant_input(2).size else 0
     if call.has(3) and call.version >= 18:
         axes = [axis % x.dim() for axis in call.numbers(3)]
         if len(pads) != 2 * len(axes):

@@ -35,7 +35,7 @@ def conv(call: Call) -> Stored:
     """Convolve; the bias is INT32 at the scale of input times weights."""
     bias = None
     if call.has(8):
-        scale = np.asarray(call.known(1), np.float32) * np.asarray(call.known(4), np.float32)
+        scale = np.asarray(call.constant_input(1), np.float32) * np.asarray(call.constant_input(4), np.float32)
         bias = dequantize(call, 8, scale, np.zeros_like(scale, np.int64), 0)
     y = convolve(call, _real(call, 0, 1, 2), _real(call, 3, 4, 5), bias)
     return _quantize_result(call, y, 6, 7)
@@ -73,7 +73,7 @@ def gemm(call: Call) -> Any:
     weight = weight if transposed else weight.t()
     bias = None
     if call.has(6):
-        scale = alpha * np.asarray(call.known(1), np.float32) * np.asarray(call.known(4), np.float32)
+        scale = alpha * np.asarray(call.constant_input(1), np.float32) * np.asarray(call.constant_input(4), np.float32)
         bias = dequantize(call, 6, scale, np.zeros_like(scale, np.int64), 0)
     y = functional.linear(x, weight, bias if bias is None or bias.dim() == 1 else bias.reshape(-1))
     if alpha != 1.0:

@@ -103,15 +103,15 @@ def _axes(call: Call, x: torch.Tensor, mode: str) -> list[_Axis]:
     """Return the resized dimensions and their sizes, from scales or sizes, given for all dimensions or some."""
     rank = x.dim()
     if call.version < 10 or call.node.op_type == "Upsample":
-        scales = call.known(1).reshape(-1).tolist() if call.has(1) else list(call.attribute("scales") or ())
+        scales = call.constant_input(1).reshape(-1).tolist() if call.has(1) else list(call.attribute("scales") or ())
         sizes, given, roi = None, list(range(rank)), None
     elif call.version == 10:
-        scales, sizes, given, roi = call.known(1).reshape(-1).tolist(), None, list(range(rank)), None
+        scales, sizes, given, roi = call.constant_input(1).reshape(-1).tolist(), None, list(range(rank)), None
     else:
         given = [int(one) % rank for one in call.attribute("axes") or range(rank)]
-        roi = call.known(1).reshape(-1).tolist() if call.has(1) and mode == "tf_crop_and_resize" else None
-        scales = call.known(2).reshape(-1).tolist() if call.has(2) and call.known(2).size else None
-        sizes = call.numbers(3) if call.has(3) and call.known(3).size else None
+        roi = call.constant_input(1).reshape(-1).tolist() if call.has(1) and mode == "tf_crop_and_resize" else None
+        scales = call.constant_input(2).reshape(-1).tolist() if call.has(2) and call.constant_input(2).size else None
+        sizes = call.numbers(3) if call.has(3) and call.constant_input(3).size else None
     if (scales is None) == (sizes is None):
         raise FormatError("it has both or neither of scales and sizes", hint="export the model again")
     numbers = scales if scales is not None else sizes

@@ -79,7 +79,7 @@ def mel_weight_matrix(call: Call) -> torch.Tensor:
     """Return triangular filters on the mel scale: [frequencies, mel bands]."""
     bands, points, rate = (call.numbers(index)[0] for index in range(3))
     call.room_for(points // 2 + 1, bands)
-    low, high = (float(call.known(index).reshape(-1)[0]) for index in (3, 4))
+    low, high = (float(call.constant_input(index).reshape(-1)[0]) for index in (3, 4))
     edges = np.linspace(_mel(low), _mel(high), bands + 2)
     places = np.floor(((points + 1) * 700 * (10 ** (edges / 2595) - 1)) / rate).astype(int)
     made = np.zeros((points // 2 + 1, bands))

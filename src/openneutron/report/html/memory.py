@@ -62,7 +62,7 @@ class MemoryMap:
 
     def x(self, step: int) -> float:
         """Return the x of a position in the task list; long spans without changes are shortened."""
-        return round(LEFT + self._elapsed(step) / self._elapsed(self.steps) * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + self._drawn_until(step) / self._drawn_until(self.steps) * (WIDTH - LEFT - RIGHT), 1)
 
     @cached_property
     def _changes(self) -> list[tuple[int, float]]:
@@ -73,7 +73,7 @@ class MemoryMap:
         moments = sorted({0, self.steps, *(b.first for b in self.buffers), *(b.last + 1 for b in self.buffers)})
         return [(at, math.sqrt(at - before)) for before, at in zip([0, *moments], moments, strict=False)]
 
-    def _elapsed(self, step: int) -> float:
+    def _drawn_until(self, step: int) -> float:
         return sum(distance for at, distance in self._changes if at <= step)
 
     def y(self, address: float) -> float:

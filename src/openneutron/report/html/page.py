@@ -54,7 +54,7 @@ def page(report: Report) -> str:
     graph, offers = graph_of(report), advice(report)
     kernels = {(kernel.graph, kernel.node): at for at, kernel in enumerate(report.kernels)}
     data = {
-        "boxes": [_drawn(box, report) for box in graph.boxes],
+        "boxes": [_draw(box, report) for box in graph.boxes],
         "cycles": report.totals.cycles,
         "timeline": _timeline(report, kernels),
     }
@@ -161,7 +161,7 @@ def _memory(label: str, count: int, known: targets.Target | None, otherwise: str
     return Tile(label, figure, unit, f"{part:.1%} of {size(known.sram_bytes)} {known.ram}", part)
 
 
-def _drawn(box: Box, report: Report) -> dict[str, Any]:
+def _draw(box: Box, report: Report) -> dict[str, Any]:
     """Return what the page's script draws of a box, and the details it shows when the pointer is there."""
     if box.cycles:
         second = box.module or "×".join(map(str, box.shape))

@@ -18,9 +18,11 @@ export function filesPanel(state, actions, files, { platforms, boards }) {
 // A folder that builds this variant into a program for a board, with a self-test.
 function projectForm(variant, actions, platforms, boards) {
   const { project } = variant;
-  const pick = (id, rows) => h("select", { id }, ...rows.map((one) => h("option", { value: one.name }, one.title)));
-  const platform = pick("project-platform", platforms.map((name) => ({ name, title: name })));
-  const board = pick("project-board", boards);
+  const options = (rows) => rows.map((one) => h("option", { value: one.name }, one.title));
+  const board = h("select", { id: "project-board" });
+  const fill = () => board.replaceChildren(...options(boards.filter((one) => one.platforms.includes(platform.value))));
+  const platform = h("select", { id: "project-platform", onchange: fill }, ...options(platforms.map((name) => ({ name, title: name }))));
+  fill();
   const taken = project && `${project.board}: ${size(project.flash)} of ${size(project.flash_there)} flash, ${size(project.ram)} of ${size(project.ram_there)} RAM. Download it above.`;
   return h("section", { class: "card", "aria-labelledby": "project-title" },
     h("h2", { id: "project-title" }, "A project for a board"),

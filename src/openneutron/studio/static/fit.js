@@ -92,12 +92,14 @@ export function fitPanel(state, actions) {
 }
 
 function helped(found) {
+  const others = (row) => row.tried - row.changes.length;
   return found.rows.filter((row) => !row.fits).map((row) => h("div", { class: "card" },
     h("h3", {}, `${row.target}, ${WHAT[row.schedule]}: ${row.short}`),
-    row.changes.length
+    row.tried
       ? h("ul", { class: "tries" }, ...row.changes.map((change) => h("li", {},
         h("span", { class: `verdict ${change.short ? "bad" : "good"}` }, change.short ? "✕" : "✓ fits"), " ",
         change.change, change.option ? [" ", h("code", {}, change.option)] : "", " ",
-        h("span", { class: "quiet" }, change.short || `${size(change.need.sram_bytes)} of RAM, ${size(change.need.flash_bytes)} of flash, ${milliseconds(change.need.milliseconds)}`))))
+        h("span", { class: "quiet" }, change.short || `${size(change.need.sram_bytes)} of RAM, ${size(change.need.flash_bytes)} of flash, ${milliseconds(change.need.milliseconds)}`))),
+        others(row) > 0 && h("li", { class: "quiet" }, others(row) === 1 ? "1 other change was tried and is not enough." : `${others(row)} other changes were tried and are not enough.`))
       : h("p", { class: "quiet" }, "No option of the converter changes that: the model itself must become smaller.")));
 }

@@ -86,6 +86,8 @@ function listModels() {
       h("strong", {}, one.name), h("span", { class: "quiet block" }, `${KINDS[one.kind]}${one.bytes ? `, ${size(one.bytes)}` : ""}`)),
     h("button", { type: "button", class: "small", "aria-label": `Remove ${one.name}`, onclick: () => remove(one.id) }, "×"))));
   $("models-title").hidden = !state.models.length;
+  const now = $("models").querySelector(".now");
+  if (now) $("models").scrollTop = now.offsetTop - $("models").offsetTop; // a phone's list is short
 }
 
 async function remove(id) {
@@ -106,6 +108,7 @@ async function select(id, tab = state.tab) {
   listModels();
   $("welcome").hidden = true;
   $("bench").hidden = false;
+  if ($("bench").getBoundingClientRect().top > innerHeight / 2) $("bench").scrollIntoView({ block: "start" }); // under the list, on a phone
   $("title").textContent = state.model.name;
   $("subtitle").textContent = [KINDS[state.model.kind], state.model.bytes ? size(state.model.bytes) : "", state.model.calibration ? "with calibration data" : ""].filter(Boolean).join(", ");
   await show(tab);

@@ -2,7 +2,7 @@
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const FOLDER = "/session", PLACE = "/lib/python3.14/site-packages";
-const CHANGES = new Set(["trust", "sizes", "remove", "compile", "open", "changes", "run", "zoo"]); // calls after which the session differs
+const CHANGES = new Set(["trust", "sizes", "remove", "compile", "open", "changes", "run", "project", "zoo"]); // calls after which the session differs
 const DAY = 24 * 3600 * 1000; // sessions of closed pages are forgotten after it
 
 let session = "", page = null, python = null, samples = [];

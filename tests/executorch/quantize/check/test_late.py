@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.export import export
 
-from openneutron.executorch.fx import copied, operator_name
+from openneutron.executorch.fx import copy_graph, operator_name
 from openneutron.executorch.quantize.check.late import samples_that_differ
 
 
@@ -27,7 +27,7 @@ def samples(*numbers: float) -> list[tuple[torch.Tensor]]:
 
 def test_the_first_sample_that_differs_depends_on_those_before() -> None:
     module = export(Sum().eval(), samples(1)[0]).module(check_guards=False)
-    first = copied(module.graph)
+    first = copy_graph(module.graph)
     for node in module.graph.nodes:
         if operator_name(node) == "aten.clamp.default":
             node.replace_all_uses_with(node.args[0])
@@ -38,4 +38,4 @@ def test_the_first_sample_that_differs_depends_on_those_before() -> None:
 
 def test_samples_with_nan_of_the_model_are_among_them() -> None:
     module = export(Sum().eval(), samples(1)[0]).module(check_guards=False)
-    assert samples_that_differ(module, copied(module.graph), samples(1, -2, 3)) == [1]
+    assert samples_that_differ(module, copy_graph(module.graph), samples(1, -2, 3)) == [1]

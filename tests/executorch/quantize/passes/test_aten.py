@@ -95,7 +95,12 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
     "batch norm behind an activation": (
         decompose_batch_norm,
         lambda: normalized(nn.ReLU(), nn.BatchNorm2d(6)),
-        ["aten.relu.default", "aten.mul.Tensor", "aten.add.Tensor"],
+        ["aten.relu.default", "aten.conv2d.default"],
+    ),
+    "batch norm of rows behind an activation": (
+        decompose_batch_norm,
+        lambda: normalized(nn.Flatten(2), nn.BatchNorm1d(6)),
+        ["aten.flatten.using_ints", "aten.mul.Tensor", "aten.add.Tensor"],
     ),
 }
 

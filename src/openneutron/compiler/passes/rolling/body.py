@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
@@ -54,4 +54,4 @@ def place_of(graph: KernelGraph, value: int) -> Alias:
     _, h, w, c = v.shape
     pixel = c * ITEM_BYTES[v.dtype]
     found = v.alias or Alias(value, 0, h * w * pixel, w * pixel, pixel)
-    return replace(found, pixel=found.pitch) if h > 1 and w == 1 else found
+    return found._replace(pixel=found.pitch) if h > 1 and w == 1 else found

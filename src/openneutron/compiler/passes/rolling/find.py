@@ -114,7 +114,7 @@ def _check_body(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
         writers.setdefault(graph.root(node.output), []).append(at)
     alone = {root: at[0] - first for root, at in writers.items() if len(at) == 1}
 
-    def made(root: int) -> tuple[int, int] | None:
+    def writer_of(root: int) -> tuple[int, int] | None:
         """(step, position) of the only node that writes a root, if it is one of the run."""
         at = alone.get(root, -1)
         return divmod(at, size) if 0 <= at < size * steps else None
@@ -126,13 +126,13 @@ def _check_body(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
     for position in range(size):
         same = nodes[position::size]
         only_here = _picks(same[0]) and not any(graph.root(node.output) in outlives for node in same)
-        if not only_here or not _pick_all(graph, same, made, picked):
+        if not only_here or not _pick_all(graph, same, writer_of, picked):
             if graph.values[same[0].output].shape[1] > 1 and (size > 1 or any(same[0].params.first)):
                 raise _Refused  # single columns are not supported, only whole copies
             kept.append(position)
     earlier: dict[int, Alias] = {}  # the same of steps that were taken apart before the first
     for node in filter(_picks, graph.nodes[:first]):
-        _pick_all(graph, [node], made, earlier)
+        _pick_all(graph, [node], writer_of, earlier)
     uses: dict[tuple[int, int], Use] = {}
     initial: dict[int, int] = {}
     for position in kept:
@@ -148,17 +148,17 @@ def _check_body(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
                     raise _Refused
                 continue
             apart = len(set(roots)) == steps and earlier.keys() >= set(roots)
-            use, before = _use(graph, read, made, earlier if apart else picked)
+            use, before = _use(graph, read, writer_of, earlier if apart else picked)
             uses[position, operand] = use
             if use.kind == "before" and not _equal(graph, initial.setdefault(use.at, before), before):
                 raise _Refused
-    outputs = _moving_outputs(graph, nodes, size, kept, made)
+    outputs = _moving_outputs(graph, nodes, size, kept, writer_of)
     if size == 1 and not outputs:
         raise _Refused  # a loop of separate copies saves nothing
     if set(initial) & set(outputs):
         raise _Refused  # handed on in a tensor of its own is enough
     _check_kernels(nodes, kept, uses)
-    _check_outside(graph, first, size, steps, made)
+    _check_outside(graph, first, size, steps, writer_of)
     advances = [use.advance for use in (*uses.values(), *outputs.values()) if use.kind == "outside" and use.advance]
     if advances and min(advances) < 0 < max(advances):
         raise _Refused
@@ -175,7 +175,7 @@ def _equal(graph: KernelGraph, one: int, other: int) -> bool:
     return (first.shape, first.dtype) == (second.shape, second.dtype) and np.array_equal(first.data, second.data)
 
 
-def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[int, Alias]) -> bool:
+def _pick_all(graph: KernelGraph, column: list[Node], writer_of: Any, picked: dict[int, Alias]) -> bool:
     """Record the places of the slices at one position, if all are parts of one tensor from outside the run."""
     places: dict[int, Alias] = {}
     for node in column:
@@ -183,7 +183,7 @@ def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[in
         assert isinstance(source, int)
         place, output = place_of(graph, source), graph.values[node.output]
         root = graph.root(node.output)
-        if made(place.root) is not None or graph.values[place.root].data is not None:
+        if writer_of(place.root) is not None or graph.values[place.root].data is not None:
             return False
         if node.output != root and not _is_all_of(graph, node.output, root):
             return False
@@ -193,7 +193,7 @@ def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[in
             return False
         offset = place.offset + n * place.plane + y * place.pitch + x * place.pixel + c * ITEM_BYTES[output.dtype]
         pixel = dense if output.shape[1] == 1 else place.pitch
-        places[root] = replace(place, offset=offset, pixel=pixel)
+        places[root] = place._replace(offset=offset, pixel=pixel)
     if len({place.root for place in places.values()}) > 1:
         return False
     picked.update(places)
@@ -209,7 +209,7 @@ def _is_all_of(graph: KernelGraph, view: int, root: int) -> bool:
     return dense and whole[3] == c and math.prod(whole) == math.prod(seen)
 
 
-def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Alias]) -> tuple[Use, int]:
+def _use(graph: KernelGraph, column: list[Any], writer_of: Any, picked: dict[int, Alias]) -> tuple[Use, int]:
     """Return the use of one operand, and its value before the first step if a step reads it from the step before."""
     found: list[Use] = []
     for step, value in enumerate(column):
@@ -220,8 +220,8 @@ def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Ali
             if base.pixel != dense and (place.pixel != dense or place.offset >= dense):
                 raise _Refused
             pixel = place.pixel if base.pixel == dense else base.pixel
-            place = replace(place, root=base.root, offset=base.offset + place.offset, pixel=pixel)
-        maker = made(place.root)
+            place = place._replace(root=base.root, offset=base.offset + place.offset, pixel=pixel)
+        maker = writer_of(place.root)
         if maker is None:
             found.append(Use("outside", place.root, place.offset, place.pixel))
         elif maker[0] == step:
@@ -248,12 +248,14 @@ def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Ali
     return found[0]._replace(advance=advance), -1
 
 
-def _moving_outputs(graph: KernelGraph, nodes: list[Node], size: int, kept: list[int], made: Any) -> dict[int, Use]:
+def _moving_outputs(
+    graph: KernelGraph, nodes: list[Node], size: int, kept: list[int], writer_of: Any
+) -> dict[int, Use]:
     """Return the outputs that are parts of a tensor which several nodes write: they must advance along it."""
     found: dict[int, Use] = {}
     for position in kept:
         places = [place_of(graph, node.output) for node in nodes[position::size]]
-        if all(made(place.root) is not None for place in places):
+        if all(writer_of(place.root) is not None for place in places):
             if any(place.root != node.output for place, node in zip(places, nodes[position::size], strict=True)):
                 raise _Refused
             continue
@@ -276,8 +278,8 @@ def _check_kernels(nodes: list[Node], kept: list[int], uses: dict[tuple[int, int
             raise _Refused
 
 
-def _check_outside(graph: KernelGraph, first: int, size: int, steps: int, made: Any) -> None:
+def _check_outside(graph: KernelGraph, first: int, size: int, steps: int, writer_of: Any) -> None:
     """Refuse a run whose values other nodes write. Values that are read after the loop are then stored whole."""
     inside = range(first, first + size * steps)
-    if any(made(graph.root(node.output)) is not None for at, node in enumerate(graph.nodes) if at not in inside):
+    if any(writer_of(graph.root(node.output)) is not None for at, node in enumerate(graph.nodes) if at not in inside):
         raise _Refused

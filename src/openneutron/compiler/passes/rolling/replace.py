@@ -110,4 +110,4 @@ def _hand_over(graph: KernelGraph, column: list[int], made: int, live: set[int])
             value.alias = Alias(place.root, offsets[index], w * pixel, w * pixel, pixel)
         elif value.alias is not None and value.alias.root in offsets:
             offset = offsets[value.alias.root] + value.alias.offset
-            value.alias = replace(value.alias, root=place.root, offset=offset)
+            value.alias = value.alias._replace(root=place.root, offset=offset)

@@ -59,17 +59,17 @@ def average_pieces(call: Call, x: Value, tensor: int, rows: Sequence[Span], colu
     batch, channels = x.shape[:2]
     builder = call.lowering.builder
 
-    def made(name: str, height: int, width: int) -> tuple[Value, int]:
+    def make(name: str, height: int, width: int) -> tuple[Value, int]:
         return call.result(NHWC, x.quantization, (batch, channels, height, width), f"{call.node.name}_{name}")
 
     def pool(vertical: Run, horizontal: Run) -> tuple[Value, int]:
         source = tensor
         shape = [batch, vertical.length, horizontal.length, channels]
         if builder.graph.tensors[tensor].shape != tuple(shape):
-            _, source = made("part", vertical.length, horizontal.length)
+            _, source = make("part", vertical.length, horizontal.length)
             begin = call.constant("begin", [0, vertical.start, horizontal.start, 0], DType.INT32)
             call.emit("SLICE", [tensor, begin, call.constant("size", shape, DType.INT32)], [source])
-        value, result = made("piece", vertical.count, horizontal.count)
+        value, result = make("piece", vertical.count, horizontal.count)
         call.emit(
             "AVERAGE_POOL_2D", [source], [result], padding="VALID", stride_h=vertical.step, stride_w=horizontal.step,
             filter_height=vertical.size, filter_width=horizontal.size, fused_activation_function="NONE",
@@ -79,7 +79,7 @@ def average_pieces(call: Call, x: Value, tensor: int, rows: Sequence[Span], colu
     def join(parts: list[tuple[Value, int]], axis: int, height: int, width: int) -> tuple[Value, int]:
         if len(parts) == 1:
             return parts[0]
-        value, result = made("joined", height, width)
+        value, result = make("joined", height, width)
         tensors = [part for _, part in parts]
         call.emit("CONCATENATION", tensors, [result], axis=axis, fused_activation_function="NONE")
         return value, result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.values import plain
+from openneutron.litert.graph import DType
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -18,19 +19,26 @@ def index_tensor(call: Call, node: Node) -> int:
     return call.tensor(value, plain(value.rank))
 
 
-def position_tensor(call: Call, node: Node) -> int:
-    """Return one position as a vector of one element."""
+def position_tensor(call: Call, node: Node, at: int = 0) -> int:
+    """Return one position, of several the one at `at`, as a vector of one element."""
     index = index_tensor(call, node)
     tensor = call.lowering.builder.graph.tensors[index]
     if tensor.shape == (1,):
         return index
-    return call.lowering.once(("position", index), lambda: _as_vector(call, index))
+    return call.lowering.once(("position", index, at), lambda: _as_vector(call, index, at))
 
 
-def _as_vector(call: Call, index: int) -> int:
+def _as_vector(call: Call, index: int, at: int) -> int:
     tensor = call.lowering.builder.graph.tensors[index]
     made = call.lowering.builder.tensor(call.layouts.unique(f"{tensor.name}_position"), (1,), tensor.dtype)
-    call.emit("RESHAPE", [index, call.layouts.shape_tensor((1,))], [made], new_shape=[1])
+    if tensor.elements == 1:
+        call.emit("RESHAPE", [index, call.layouts.shape_tensor((1,))], [made], new_shape=[1])
+    else:
+        call.emit(
+            "SLICE",
+            [index, *(call.constant(name, [one], DType.INT32) for name, one in (("begin", at), ("size", 1)))],
+            [made],
+        )
     return made
 
 

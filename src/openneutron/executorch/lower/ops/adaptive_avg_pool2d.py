@@ -1,4 +1,4 @@
-"""Adaptive average pooling; to 1x1 it arrives as a mean."""
+"""Adaptive average pooling; PyTorch exports pooling to 1x1 as a mean."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 def annotate(node: Node, a: Annotator) -> None:
     """Share the input's quantization parameters: an average lies within the range of its inputs."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten._adaptive_avg_pool2d.default", limits=(is_image,), layout="channels_last", cpu="pool")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @annotates("aten.avg_pool2d.default", "aten.avg_pool1d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the input's quantization parameters: an average lies within the range of its inputs."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @limit("divisor_override must not be set")

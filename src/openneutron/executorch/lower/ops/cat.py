@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @annotates("aten.cat.default", "aten.concat.default", "aten.concatenate.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of inputs and output: stored values are copied."""
-    a.shared(node, node.args[0])
+    a.share_parameters(node, node.args[0])
 
 
 @limit("every part must be quantized, at least one computed at run time")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values do not change."""
     if a.is_float(node):
-        a.shared(node)
+        a.share_parameters(node)
 
 
 @limit("a copy must not change the type")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @annotates("aten.embedding.default", "aten.index.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of table and result: stored values are copied."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 def _looked_up(call: Call) -> tuple[str, int, Any]:
@@ -45,7 +45,7 @@ def one_index(call: Call) -> Verdict:
 def lower(call: Call) -> Value:
     """Lower to GATHER."""
     table, dim, index = _looked_up(call)
-    x = call.quantized(table)
+    x = call.quantized_argument(table)
     order = tuple(range(x.rank))
     value, made = call.result(tuple(range(len(call.shape))), x.quantization, dtype=x.storage.dtype)
     call.emit("GATHER", [call.tensor(x, order), index_tensor(call, index)], [made], axis=dim, batch_dims=0)

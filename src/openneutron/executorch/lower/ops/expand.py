@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @annotates("aten.expand.default", "aten.expand_as.default", "aten.repeat.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values are copied."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten.expand_copy.default", "aten.repeat.default", shape_only=True, cpu="move")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @annotates("aten.flip.default")
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values only move."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten.flip.default", cpu="move")

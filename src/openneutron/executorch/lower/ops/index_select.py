@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @annotates("aten.index_select.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values are copied."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten.index_select.default", shape_only=True, indices=True)
 def lower(call: Call) -> Value:
     """Lower to GATHER."""
-    x = call.quantized("self")
+    x = call.quantized_argument("self")
     order = call.common_order([x])
     if call["index"] not in call.lowering.constants:
         dim = call.dim(call["dim"], x.rank)

@@ -58,13 +58,13 @@ def unscaled(call: Call) -> Verdict:
 @lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain", cpu="matmul")
 def lower_addmm(call: Call) -> Value:
     """Lower to FULLY_CONNECTED with bias."""
-    return _fully_connected(call, call.quantized("mat1"), call.value("mat2"), call.value("self"))
+    return _fully_connected(call, call.quantized_argument("mat1"), call.value("mat2"), call.value("self"))
 
 
 @lowers("aten.mm.default", limits=(constant_weights,), layout="plain", cpu="matmul")
 def lower_mm(call: Call) -> Value:
     """Lower to FULLY_CONNECTED without bias."""
-    return _fully_connected(call, call.quantized("self"), call.value("mat2"), None)
+    return _fully_connected(call, call.quantized_argument("self"), call.value("mat2"), None)
 
 
 def _has_more_than_two_dimensions(node: Node) -> bool:
@@ -80,7 +80,7 @@ def _has_more_than_two_dimensions(node: Node) -> bool:
 def lower_linear(call: Call) -> Value:
     """Lower to FULLY_CONNECTED that keeps the leading dimensions."""
     weight = call.value("weight")
-    return _fully_connected(call, call.quantized("input"), weight.permuted((1, 0)), call.optional("bias"))
+    return _fully_connected(call, call.quantized_argument("input"), weight.permute((1, 0)), call.optional("bias"))
 
 
 def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:

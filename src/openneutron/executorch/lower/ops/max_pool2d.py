@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @annotates("aten.max_pool2d.default", "aten.max_pool1d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the input's quantization parameters: stored values are compared without rescaling."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @limit("the indices of max_pool must not be used")

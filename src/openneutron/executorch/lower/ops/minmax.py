@@ -21,7 +21,7 @@ _CODES = {"aten.maximum.default": "MAXIMUM", "aten.minimum.default": "MINIMUM"}
 @annotates(*_CODES, wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of inputs and output: stored values are compared without rescaling."""
-    a.shared(node, node.args[:2])
+    a.share_parameters(node, node.args[:2])
 
 
 @lowers(*_CODES, limits=(quantized_operands,))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @annotates("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so input and output share their parameters; the observer includes the pad value."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @limit("the value to pad with must be representable in the input's quantization")

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 @annotates("aten.permute.default", "aten.transpose.int", "aten.t.default", "aten.numpy_T.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values do not change."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten.permute_copy.default", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
     """Return a permuted view."""
     x = call.value("self")
-    return x.permuted([call.dim(dim, x.rank) for dim in call["dims"]])
+    return x.permute([call.dim(dim, x.rank) for dim in call["dims"]])
 
 
 @lowers("aten.transpose_copy.int", shape_only=True, cpu="move")
@@ -34,11 +34,11 @@ def lower_transpose(call: Call) -> Value:
     order = list(range(x.rank))
     first, second = call.dim(call["dim0"], x.rank), call.dim(call["dim1"], x.rank)
     order[first], order[second] = second, first
-    return x.permuted(order)
+    return x.permute(order)
 
 
 @lowers("aten.t_copy.default", shape_only=True, cpu="move")
 def lower_t(call: Call) -> Value:
     """Return the transposed view of a matrix."""
     x = call.value("self")
-    return x.permuted(tuple(reversed(range(x.rank))))
+    return x.permute(tuple(reversed(range(x.rank))))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @annotates("aten.pixel_shuffle.default")
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values are copied."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @limit("the input must be an image [N, C, H, W]")

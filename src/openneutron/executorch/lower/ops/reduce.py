@@ -22,7 +22,7 @@ _TOTALS = {"aten.sum.dim_IntList": "SUM", "aten.mean.dim": "MEAN"}
 @annotates(*_EXTREMES, "aten.mean.dim", "aten.mean.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the input's quantization parameters: means and extremes lie within the range of the inputs."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @annotates("aten.sum.dim_IntList", "aten.sum.default")

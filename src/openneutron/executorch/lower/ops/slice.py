@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @annotates("aten.slice.Tensor", "aten.select.int", "aten.narrow.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values are copied."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten.slice_copy.Tensor", "aten.slice.Tensor", shape_only=True, cpu="move")

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 @annotates("aten.stack.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of inputs and output: stored values are copied."""
-    a.shared(node, node.args[0])
+    a.share_parameters(node, node.args[0])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @annotates("aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the input's quantization parameters: an interpolated value lies within the range of its neighbours."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @limit("the scale factor must be the ratio of the sizes")

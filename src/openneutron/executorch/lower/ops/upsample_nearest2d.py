@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @annotates("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values are copied."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @limit("PyTorch and LiteRT must pick the same pixels")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def annotate(node: Node, a: Annotator) -> None:
     """Share the quantization parameters of input and output: stored values do not change."""
-    a.shared(node)
+    a.share_parameters(node)
 
 
 @lowers("aten.view_copy.default", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.operators import annotates
-from openneutron.executorch.quantize.specs import fixed
+from openneutron.executorch.quantize.specs import fixed_parameters
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -30,4 +30,8 @@ def annotate(node: Node, a: Annotator) -> None:
     x = condition.args[0]  # type: ignore[union-attr]
     number = max((float(number) for number in numbers), key=abs) or 1.0  # type: ignore[arg-type]
     a.write(condition, {x: a.input_spec(x)}, None)  # type: ignore[arg-type,dict-item]
-    a.write(node, {}, fixed(abs(number) / _STEPS, -1 if number > 0 else 0) if 0 in numbers else a.specs.activation())
+    a.write(
+        node,
+        {},
+        fixed_parameters(abs(number) / _STEPS, -1 if number > 0 else 0) if 0 in numbers else a.specs.activation(),
+    )

@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from openneutron.executorch.fx import (
     GETITEM,
     arguments,
-    copied,
+    copy_graph,
     is_dequantize,
     is_quantize,
     operator_name,
@@ -50,7 +50,7 @@ def contract_layers(module: GraphModule, bodies: LayerBodies) -> GraphModule:
     if not any(map(unrolled_from, module.graph.nodes)):
         return module
     with recompile_once():  # the steps as Python would be half of the time
-        made = GraphModule(module, copied(module.graph))
+        made = GraphModule(module, copy_graph(module.graph))
         _contract_each(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr", bodies)
         made.recompile()
     return made
@@ -62,7 +62,7 @@ def keep_layers_whole(
     """A program with one call for each layer that `delegated` accepts in this form; the given one, if it has no layers."""
     if not any(unrolled_from(node) for node in program.graph.nodes):
         return program
-    graph = copied(program.graph)
+    graph = copy_graph(program.graph)
     _contract_each(graph, Constants(program).__contains__, bodies)
     calls = [node for node in graph.nodes if operator_name(node) == layer_calls.OPERATOR]
     if not calls:

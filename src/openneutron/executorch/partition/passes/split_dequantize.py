@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from openneutron.executorch.fx import copied, is_dequantize, operator_name, value_of
+from openneutron.executorch.fx import copy_graph, is_dequantize, operator_name, value_of
 from openneutron.executorch.upstream.names import with_graph
 
 
@@ -26,7 +26,7 @@ def split_dequantize(program: ExportedProgram) -> ExportedProgram:
         map(_is_read, program.graph.nodes)
     ):
         return program
-    graph = copied(program.graph)
+    graph = copy_graph(program.graph)
     names: dict[str, str] = {}
     for node in list(graph.nodes):
         if _is_read(node):

@@ -64,7 +64,7 @@ class CalibrationWatch:
             )
         if count > 1 and self._are_alike():
             found.append(f"all {count} calibration samples are nearly the same: give different ones")
-        grown = self._grown()
+        grown = self._share_widened()
         if count >= _FEW and grown > _MANY_TENSORS:
             found.append(
                 f"the last of {count} calibration samples still widened {grown:.0%} of the ranges: give more samples"
@@ -102,7 +102,7 @@ class CalibrationWatch:
                 return False
         return True
 
-    def _grown(self) -> float:
+    def _share_widened(self) -> float:
         """Return the share of tensors whose range the last sample widened."""
         known = [(a, b) for a, b in zip(self._before, self._now, strict=True) if a is not None and b is not None]
         wider = sum(1 for a, b in known if (b[1] - b[0]) > (1 + _GROWN) * (a[1] - a[0]))

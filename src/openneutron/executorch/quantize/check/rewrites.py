@@ -28,7 +28,7 @@ from typing import Any, Final
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from openneutron.executorch.fx import copied, operator_name, source_line, value_of
+from openneutron.executorch.fx import copy_graph, operator_name, source_line, value_of
 from openneutron.executorch.quantize.check.agreement import difference
 from openneutron.executorch.quantize.check.keep_float import (
     is_infinite,
@@ -64,7 +64,7 @@ class RewriteCheck:
         few, many = _affordable(model.graph)
         self.samples = tuple(samples[:few])
         self._every = tuple(samples[:many])
-        self._first = copied(model.graph)
+        self._first = copy_graph(model.graph)
         self._origins = {node: {twin} for node, twin in zip(model.graph.nodes, self._first.nodes, strict=True)}
         self._followed: set[Node] = set()
         self._steps: list[Pass] = []
@@ -166,7 +166,7 @@ class RewriteCheck:
 
     def _replay(self) -> None:
         """Run the passes again on the original graph, comparing after each pass."""
-        self.model.graph = copied(self._first)
+        self.model.graph = copy_graph(self._first)
         self._notes.clear()
         back: list[Node] = []
         show_samples(self.model, self.samples)
@@ -193,7 +193,7 @@ class RewriteCheck:
     def _run_checked(self, step: Pass) -> list[Node]:
         """Run one pass and restore the regions it changed wrongly; returns the restored operators."""
         graph = self.model.graph
-        earlier = copied(graph)
+        earlier = copy_graph(graph)
         twin = dict(zip(graph.nodes, earlier.nodes, strict=True))
         before = snapshot(graph)
         step(self.model)

@@ -1,136 +1,257 @@
-"""EqualizeLayers: balances the channel ranges of neighbouring layers (Nagel et al. 2019, section 4.1).
+"""EqualizeChannels: balances the channel ranges of activations between layers (Nagel et al. 2019; SmoothQuant, Xiao 2023).
 
 Before:  y = w2 * relu(w1 * x + b1)
 After:   y = (w2 s) * relu((w1 / s) * x + b1 / s)
 
-In float both are the same for any s > 0 for each channel. s = sqrt(range of w1 / range of w2) gives a channel's weights the
-same range on both sides, so that one scale for a tensor serves all of its channels. A clamp from 0 to 6 between the two
-would need an end for each channel; it becomes a clamp at the largest of them, which is the same function up to values
-that it would have cut off.
+In float both are the same for any s > 0 for each channel, so that one scale for a tensor serves all of its channels. What
+shares s is a group: values that layers write and layers alone read, with operators between that keep channels and scale with
+them, joins included.
+
+    conv ──► prelu ──► add ──► max pool ──► conv
+    conv ───────────────┘
+
+s is the root of a channel's range over the largest weight that reads it. Where only depth-wise layers read, whose weights
+have a scale for each channel anyway, s is the range. A clamp between 0 and 6 needs one end for all channels: those that reach
+it keep their scale, and the others stay below it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Interpreter, Node
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import arguments, operator_name, shape_of, value_of
 from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
 
-# The search ends when scales move by less than 1 %: that no longer changes a range by a step of INT8.
-ROUNDS, SETTLED = 50, 0.01
-# A nearly unused channel would otherwise get a scale beyond what float arithmetic can represent.
-_LEAST, _MOST = 1e-4, 1e4
+SAMPLES: Final = 32  # enough for a stable maximum of each channel
+# A nearly unused channel would otherwise get a scale beyond what the weights of its neighbours leave room for.
+_LEAST: Final = 1e-3
+_REACHED: Final = 0.999  # of a clamp's end
 
-_SAME = frozenset(
-    {"aten.relu.default", "aten.relu_.default", "aten.leaky_relu.default", "aten.leaky_relu_.default",
-     "aten.max_pool2d.default", "aten.avg_pool2d.default", "aten.avg_pool1d.default",
-     "aten.adaptive_avg_pool2d.default", "aten.dropout.default", "aten.clone.default", "aten.contiguous.default"}
+_ELEMENTWISE: Final = frozenset(
+    f"aten.{name}.default" for name in ("relu", "relu_", "leaky_relu", "leaky_relu_", "dropout", "clone", "contiguous")
+)
+_IMAGES: Final = frozenset(
+    {"aten.max_pool2d.default", "aten.avg_pool2d.default", "aten.avg_pool1d.default", "aten.adaptive_avg_pool2d.default",
+     "aten.upsample_nearest2d.vec", "aten.upsample_bilinear2d.vec"}
 )  # fmt: skip
-_CLAMPS = frozenset(
+_PRELU: Final = "aten.prelu.default"
+_CLAMPS: Final = frozenset(
     f"aten.{name}.default" for name in ("relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
-)  # fmt: skip
-_FLATTEN = frozenset({"aten.flatten.using_ints", "aten.view.default", "aten.reshape.default"})
-_MEAN = "aten.mean.dim"
+)
+_PADS: Final = frozenset({"aten.pad.default", "aten.constant_pad_nd.default"})
+_JOINS: Final = frozenset({"aten.add.Tensor", "aten.add_.Tensor", "aten.sub.Tensor"})
+_FLATTEN: Final = frozenset({"aten.flatten.using_ints", "aten.view.default", "aten.reshape.default"})
+_MEAN: Final = "aten.mean.dim"
+_FUSED: Final = _CLAMPS | {"aten.relu.default", "aten.relu_.default"}
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two layers with only channel-wise operators between them.
+@dataclass(eq=False)
+class Group:
+    """Values that share the scales of their channels, which are dimension `axis`, and the layers that write and read them."""
 
-    A channel of the first is `repeat` inputs of the second: a flattened image has one for each pixel.
-    """
+    axis: int
+    values: dict[Node, int] = field(
+        default_factory=dict
+    )  # elements of a channel side by side: those of a flattened image
+    writers: list[Layer] = field(default_factory=list)
+    readers: list[tuple[Layer, int]] = field(default_factory=list)
+    ends: set[float] = field(default_factory=set)  # of clamps
 
-    first: Layer
-    second: Layer
-    clamps: tuple[Node, ...]
-    repeat: int
 
+def equalize(model: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]]) -> int:
+    """Equalize in place, with ranges measured on some samples; returns how many groups of layers changed.
 
-def equalize(model: GraphModule) -> int:
-    """Equalize in place; returns how many pairs of layers changed. Batch norms must already be folded.
+    Batch norms must already be folded.
 
     Example:
         >>> fold_batch_norm(module)
-        >>> equalize(module)
+        >>> equalize(module, [(image,)])
         18
     """
-    pairs = find_pairs(model)
-    weights, biases, clamps = _tensors(model, pairs)
-    for _ in range(ROUNDS):
-        moved = 0.0
-        for pair in pairs:
-            scale = _scale(pair, weights)
-            _apply(pair, scale, weights, biases, clamps)
-            moved = max(moved, float((scale.log().abs()).max()))
-        if moved < SETTLED:
-            break
-    for layer in {layer.node: layer for pair in pairs for layer in (pair.first, pair.second)}.values():
-        like = weight_of(model, layer)
-        bias = biases.get(layer.node)
+    groups = find_groups(model)
+    if not groups:
+        return 0
+    ranges = _Ranges(model, {node: group.axis for group in groups for node in group.values})
+    with torch.no_grad():
+        for batch in batches[:SAMPLES]:
+            ranges.run(*batch)
+    weights: dict[Node, torch.Tensor] = {}
+    biases: dict[Node, torch.Tensor] = {}
+    layers = {layer.node: layer for group in groups for layer in (*group.writers, *(one for one, _ in group.readers))}
+    for layer in layers.values():
+        weights[layer.node] = layer.blocks(weight_of(model, layer)).double()
+        bias = bias_of(model, layer)
+        if bias is not None:
+            biases[layer.node] = bias.double()
+    for group in groups:
+        _apply(group, _scale(group, ranges.found, weights), weights, biases)
+    for layer in layers.values():
+        like, bias = weight_of(model, layer), biases.get(layer.node)
         new = layer.from_blocks(weights[layer.node], like).to(like.dtype)
         give_constants(model, layer, new, None if bias is None else bias.to(like.dtype))
-    for node, ends in clamps.items():
-        _replace_clamp(model, node, float(ends.max()))
-    if pairs:
-        model.graph.eliminate_dead_code()
-        model.recompile()
-    return len(pairs)
+    model.graph.eliminate_dead_code()
+    model.recompile()
+    return len(groups)
 
 
-def find_pairs(model: GraphModule) -> list[Pair]:
-    """Return every pair whose first layer is read only by the second, in the order of the graph."""
+def find_groups(model: GraphModule) -> list[Group]:
+    """Return every group whose channels may be scaled, in the order of the graph."""
+    layers = {node: layer for node in model.graph.nodes if (layer := layer_of(node)) is not None}
     shared: dict[Any, int] = {}
-    layers = [layer for node in model.graph.nodes if (layer := layer_of(node)) is not None]
-    for layer in layers:
+    for layer in layers.values():
         shared[layer.weight.target] = shared.get(layer.weight.target, 0) + 1
-    found = []
-    for layer in layers:
-        pair = _pair(layer)
-        if pair is not None and shared[layer.weight.target] == 1 and shared[pair.second.weight.target] == 1:
-            found.append(pair)
+    own = {node: layer for node, layer in layers.items() if shared[layer.weight.target] == 1}
+    found: list[Group] = []
+    seen: set[Node] = set()
+    for node, layer in own.items():
+        if node in seen:
+            continue
+        group = Group(layer.channel_axis % _rank(node))
+        whole = _collect(group, node, own)
+        seen |= group.values.keys()
+        if whole and group.readers and len(group.ends) < 2:
+            found.append(group)
     return found
 
 
-def _pair(first: Layer) -> Pair | None:
-    node, flat = first.node, False
-    clamps: list[Node] = []
-    while len(node.users) == 1:
-        (reader,) = node.users
-        if not reader.args or reader.args[0] is not node:
-            return None
-        second = layer_of(reader)
-        if second is not None:
-            repeat = _repeat(first, second, flat)
-            return Pair(first, second, tuple(clamps), repeat) if repeat else None
-        name = operator_name(reader)
-        if name in _CLAMPS and _ends(reader) is not None:
-            clamps.append(reader)
-        elif name in _FLATTEN and first.channel_axis == 1 and not flat and _flattens(reader):
-            flat = True
-        elif name == _MEAN and first.channel_axis == 1 and not flat and _keeps_channels(reader):
-            flat = flat or not arguments(reader)["keepdim"]
-        elif name not in _SAME or (flat and "pool" in name):
-            return None
-        node = reader
-    return None
+def _collect(group: Group, start: Node, layers: dict[Node, Layer]) -> bool:
+    """Add to a group all that shares the channels of a layer's result; False where something else reads or writes them."""
+    waiting = [(start, 1)]
+    channels = _size(start, group.axis)
+    while waiting:
+        node, repeat = waiting.pop()
+        if node in group.values:
+            if group.values[node] != repeat:
+                return False
+            continue
+        if _size(node, group.axis) != channels * repeat:
+            return False
+        group.values[node] = repeat
+        layer = layers.get(node)
+        if layer is not None:
+            if layer.channel_axis % _rank(node) != group.axis:
+                return False
+            group.writers.append(layer)
+        else:
+            before = _inputs(node, group)
+            if not before:
+                return False
+            waiting += [(one, 1 if _flattens(node) else repeat) for one in before]
+        for reader in node.users:
+            layer = layers.get(reader)
+            if layer is not None and reader.all_input_nodes.count(node) == 1 and reader.args[0] is node:
+                if layer.channel_axis % _rank(node) != group.axis:
+                    return False
+                group.readers.append((layer, repeat))
+            elif _inputs(reader, group):
+                waiting.append((reader, _size(reader, 1) // channels if _flattens(reader) else repeat))
+            else:
+                return False
+    return True
 
 
-def _repeat(first: Layer, second: Layer, flat: bool) -> int:
-    """Return how many inputs of the second layer belong to a channel of the first, 0 if they do not correspond."""
-    if (second.channel_axis == 1) == flat and first.channel_axis != second.channel_axis:
-        return 0
-    if first.channel_axis != second.channel_axis and not flat:
-        return 0
-    written = int(value_of(first.node).shape[first.channel_axis])
-    read = int(value_of(second.node.args[0]).shape[second.channel_axis])  # type: ignore[arg-type]
-    return read // written if read % written == 0 else 0
+def _inputs(node: Node, group: Group) -> tuple[Node, ...]:
+    """Return the inputs that share their channels with an operator's result; none if it is no such operator."""
+    name, first = operator_name(node), node.args[0] if node.args else None
+    if node.op != "call_function" or not isinstance(first, Node) or value_of(first) is None:
+        return ()
+    if name in _JOINS:
+        other = node.args[1]
+        same = isinstance(other, Node) and other is not first and shape_of(first) == shape_of(other)
+        return (first, other) if same else ()  # type: ignore[return-value]
+    if name in _CLAMPS:
+        end = _end(node)
+        if end is None:
+            return ()
+        group.ends.add(end)
+        return (first,)
+    image = group.axis == 1 and _rank(first) > 2
+    if name == _PRELU:
+        fits = group.axis == 1 or _size(node.args[1], 0) == 1  # type: ignore[arg-type]
+        return (first,) if fits else ()
+    if name in _PADS:
+        given = arguments(node)
+        zero = given.get("mode", "constant") == "constant" and not given.get("value")
+        return (first,) if image and zero and len(given["pad"]) <= 2 * (_rank(first) - 2) else ()
+    known = name in _ELEMENTWISE or (image and (name in _IMAGES or (name == _MEAN and _keeps_channels(node))))
+    return (first,) if known or (group.axis == 1 and _flattens(node)) else ()
 
 
-def _ends(node: Node) -> float | None:
+class _Ranges(Interpreter):
+    """Records the largest magnitude of each channel of some nodes, by the dimension of their channels."""
+
+    def __init__(self, model: GraphModule, axes: dict[Node, int]) -> None:
+        super().__init__(model)
+        self._axes = axes
+        self.found: dict[Node, torch.Tensor] = {}
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        if n in self._axes:
+            others = [at for at in range(value.dim()) if at != self._axes[n]]
+            most = value.abs().double().amax(others)
+            self.found[n] = torch.maximum(self.found[n], most) if n in self.found else most
+        return value
+
+
+def _scale(group: Group, ranges: dict[Node, torch.Tensor], weights: dict[Node, torch.Tensor]) -> torch.Tensor:
+    """Return the divisor of each channel; 1 for one that is not used."""
+    stored = [node for node in group.values if not _is_fused(node)]
+    channels = weights[group.writers[0].node].shape
+    count = channels[0] * channels[1]
+    span = torch.stack([ranges[node].reshape(count, -1).amax(1) for node in stored]).amax(0)
+    read = torch.zeros(count, dtype=torch.float64)
+    for layer, _ in group.readers:
+        blocks = weights[layer.node]
+        if blocks.shape[1] > 1 or blocks.shape[2] > 1:
+            read = torch.maximum(read, blocks.abs().amax((1, 3)).reshape(count, -1).amax(1))
+    free = bool((read == 0).all())  # every reader is depth-wise
+    used = (span > 0) & ((read > 0) | free)
+    span = span.clamp(min=float(span.max()) * _LEAST)
+    scale = span if free else (span / read.clamp(min=float(read.max()) * _LEAST)).sqrt()
+    scale = torch.where(used, scale, 1.0)
+    if not bool(used.any()):
+        return torch.ones(count, dtype=torch.float64)
+    if not group.ends:
+        return torch.where(used, scale / scale[used].log().mean().exp(), 1.0)
+    (end,) = group.ends
+    scale = torch.where(used, scale * ((span / scale)[used].max() / end), 1.0)  # no channel is beyond the end
+    return torch.where(span < end * _REACHED, scale, 1.0)
+
+
+def _is_fused(node: Node) -> bool:
+    """Return whether a value is never stored: the activation that alone reads it is fused into its layer."""
+    return layer_of(node) is not None and all(operator_name(one) in _FUSED for one in node.users)
+
+
+def _apply(
+    group: Group, scale: torch.Tensor, weights: dict[Node, torch.Tensor], biases: dict[Node, torch.Tensor]
+) -> None:
+    for writer in group.writers:
+        block = weights[writer.node]
+        weights[writer.node] = block / scale.reshape(*block.shape[:2], 1, 1)
+        if writer.node in biases:
+            biases[writer.node] = biases[writer.node] / scale
+    for reader, repeat in group.readers:
+        block = weights[reader.node]
+        weights[reader.node] = block * scale.repeat_interleave(repeat).reshape(block.shape[0], 1, block.shape[2], 1)
+
+
+def _size(node: Node, axis: int) -> int:
+    shape = shape_of(node)
+    return int(shape[axis]) if axis < len(shape) else 0
+
+
+def _rank(node: Node) -> int:
+    return len(shape_of(node))
+
+
+def _end(node: Node) -> float | None:
     """Return the upper end of a clamp that begins at 0, None for any other."""
     given = arguments(node)
     if "relu6" in operator_name(node):
@@ -140,65 +261,13 @@ def _ends(node: Node) -> float | None:
 
 
 def _flattens(node: Node) -> bool:
-    before, after = value_of(node.args[0]).shape, value_of(node).shape  # type: ignore[arg-type]
+    """Return whether an image becomes a row for each sample."""
+    if operator_name(node) not in _FLATTEN:
+        return False
+    before, after = shape_of(node.args[0]), shape_of(node)  # type: ignore[arg-type]
     return len(before) > 2 and len(after) == 2 and before[0] == after[0]
 
 
 def _keeps_channels(node: Node) -> bool:
-    rank = len(value_of(node.args[0]).shape)  # type: ignore[arg-type]
-    dims = arguments(node)["dim"]
+    rank, dims = _rank(node.args[0]), arguments(node)["dim"]  # type: ignore[arg-type]
     return dims is not None and sorted(one % rank for one in dims) == list(range(2, rank))
-
-
-def _tensors(
-    model: GraphModule, pairs: list[Pair]
-) -> tuple[dict[Node, torch.Tensor], dict[Node, torch.Tensor], dict[Node, torch.Tensor]]:
-    """Return weights as blocks, and biases and clamp ends per channel, in double precision."""
-    weights: dict[Node, torch.Tensor] = {}
-    biases: dict[Node, torch.Tensor] = {}
-    clamps: dict[Node, torch.Tensor] = {}
-    for pair in pairs:
-        for layer in (pair.first, pair.second):
-            weights[layer.node] = layer.blocks(weight_of(model, layer)).double()
-            bias = bias_of(model, layer)
-            if bias is not None:
-                biases[layer.node] = bias.double()
-        count = weights[pair.first.node].shape[0] * weights[pair.first.node].shape[1]
-        for node in pair.clamps:
-            clamps[node] = torch.full((count,), _ends(node) or 0.0, dtype=torch.float64)
-    return weights, biases, clamps
-
-
-def _scale(pair: Pair, weights: dict[Node, torch.Tensor]) -> torch.Tensor:
-    """Return the divisor of each channel between the two layers; 1 for a channel that one of them does not use."""
-    written = weights[pair.first.node].abs().amax((2, 3)).reshape(-1)
-    read = weights[pair.second.node].abs().amax((1, 3)).reshape(-1)
-    read = read.reshape(len(written), pair.repeat).amax(1)
-    used = (written > 0) & (read > 0)
-    scale = torch.where(used, written / torch.where(used, read, 1.0), 1.0).sqrt()
-    return scale.clamp(_LEAST, _MOST)
-
-
-def _apply(
-    pair: Pair,
-    scale: torch.Tensor,
-    weights: dict[Node, torch.Tensor],
-    biases: dict[Node, torch.Tensor],
-    clamps: dict[Node, torch.Tensor],
-) -> None:
-    first, second = weights[pair.first.node], weights[pair.second.node]
-    weights[pair.first.node] = first / scale.reshape(*first.shape[:2], 1, 1)
-    if pair.first.node in biases:
-        biases[pair.first.node] = biases[pair.first.node] / scale
-    spread = scale.repeat_interleave(pair.repeat)
-    weights[pair.second.node] = second * spread.reshape(second.shape[0], 1, second.shape[2], 1)
-    for node in pair.clamps:
-        clamps[node] = clamps[node] / scale
-
-
-def _replace_clamp(model: GraphModule, node: Node, end: float) -> None:
-    with model.graph.inserting_before(node):
-        made = model.graph.call_function(torch.ops.aten.clamp.default, (node.args[0], 0.0, end))
-    made.meta = dict(node.meta)
-    node.replace_all_uses_with(made)
-    model.graph.erase_node(node)

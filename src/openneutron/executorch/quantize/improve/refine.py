@@ -20,7 +20,7 @@ from torch.fx.node import map_arg
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import arguments, is_dequantize, operator_name, value_of
 from openneutron.executorch.quantize.improve.layers import OPERATORS, Layer, bias_of
-from openneutron.executorch.quantize.improve.rounding import LARGEST, gram, inputs_of_a_group, round_weights
+from openneutron.executorch.quantize.improve.rounding import LARGEST, fit_scales, gram, inputs_of_a_group, round_weights
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.upstream.names import schema_of, tree_leaves
 
@@ -128,17 +128,21 @@ def _round(
 ) -> Refined:  # fmt: skip
     """Round a layer's weights for its inputs; with bias correction only the variance of the inputs counts."""
     weight = _float_weight(prepared, origin)
-    stored, read = layer.weight.args[0], values[layer.node.args[0]]  # type: ignore[index]
-    if weight is None or not isinstance(stored, Node) or not isinstance(read, _Each) or layer.output_axis != 0:
+    read = values[layer.node.args[0]]  # type: ignore[index]
+    if weight is None or not isinstance(read, _Each) or layer.output_axis != 0:
         return done
     if inputs_of_a_group(layer, weight) > LARGEST:
         return replace(done, too_large=(*done.too_large, layer.node.name))
-    steps = round_weights(
-        layer, weight, _scales(model, layer.weight, weight), gram(layer, weight, read, centred=centred)
-    )
+    moments = gram(layer, weight, read, centred=centred)
+    together = "scales" not in arguments(layer.weight)
+    scales = fit_scales(layer, weight, _scales(model, layer.weight, weight), moments, together=together)
+    # The program keeps scales of single precision.
+    scales = scales.float().double()
+    steps = round_weights(layer, weight, scales, moments)
     with model.graph.inserting_before(layer.weight):
         made = add_constant(model, f"_rounded_{layer.node.name}", steps)
-    layer.weight.replace_input_with(stored, made)
+        fitted = float(scales[0]) if together else add_constant(model, f"_fitted_{layer.node.name}", scales)
+    layer.weight.args = (made, fitted, *layer.weight.args[2:])
     values[made] = steps
     values |= {one: _attribute(model, one) for one in layer.weight.all_input_nodes if one.op == "get_attr"}
     values[layer.weight] = _run(layer.weight, values, 1)

@@ -5,10 +5,14 @@ and H the second moments of the layer's inputs. AdaRound relaxes the choice and 
 implementation is a greedy search: it flips the weight with the largest gain until no flip helps. The result is never worse
 than rounding to nearest, needs no tuning and is reproducible to the bit. It can stop at a local minimum, which AdaRound's
 noise sometimes leaves.
+
+Before, `fit_scales` makes the scale of each channel smaller or larger where that leaves less of the same error: a layer with
+few weights, such as a first or a depth-wise convolution, gains most.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,6 +26,8 @@ LARGEST: Final = 8192  # inputs of an output: their moments take 512 MB
 POSITIONS: Final = 256  # positions of one sample at which a convolution is measured, evenly spaced
 DAMPING: Final = 0.01  # fraction of the mean moment added to all, against overfitting the samples
 _LOW, _HIGH = -127, 127
+_FACTORS: Final = tuple(1.0 - at / 64 for at in (*range(17), -1, -2, -3, -4))  # of a scale; nearest first
+_FLIPPED: Final = 64  # inputs up to which each scale is judged with its weights rounded for the layer
 
 
 def inputs_of_a_group(layer: Layer, weight: torch.Tensor) -> int:
@@ -48,15 +54,38 @@ def gram(layer: Layer, weight: torch.Tensor, read: Sequence[torch.Tensor], *, ce
     return total + DAMPING * torch.where(level > 0, level, 1.0)[:, None, None] * torch.eye(inputs)
 
 
+def fit_scales(
+    layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: torch.Tensor, *, together: bool
+) -> torch.Tensor:
+    """Return the scale of each output channel that leaves the smallest error of the result; `together`, one for all."""
+    flat = layer.blocks(weight.double()).reshape(layer.groups, -1, moments.shape[1])
+    own = scales.double().reshape(flat.shape[0], flat.shape[1], 1)
+    h = moments.double()
+    best, least = torch.ones_like(own), torch.full_like(own, math.inf)
+    for factor in _FACTORS:
+        exact = flat / (own * factor)
+        steps = _round_rows(exact, h) if flat.shape[2] <= _FLIPPED else exact.round().clamp(_LOW, _HIGH)
+        error = (steps - exact) * (own * factor)
+        cost = ((error @ h) * error).sum(2, keepdim=True)
+        if together:
+            cost = cost.sum().expand_as(cost)
+        best = torch.where(cost < least, factor, best)
+        least = torch.minimum(cost, least)
+    return (own * best).reshape(scales.shape)
+
+
 def round_weights(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:
     """Return the weights in steps of INT8, each rounded down or up."""
     shape = (-1, *[1] * (weight.dim() - 1))
-    exact = weight.double() / scales.reshape(shape)
-    near = exact.round().clamp(_LOW, _HIGH)
-    flat = layer.blocks(exact).reshape(layer.groups, -1, moments.shape[1])
-    steps = layer.blocks(near).reshape(flat.shape).clone()
+    exact = layer.blocks(weight.double() / scales.reshape(shape))
+    steps = _round_rows(exact.reshape(layer.groups, -1, moments.shape[1]), moments.double())
+    return layer.from_blocks(steps.reshape(exact.shape), weight).to(torch.int8)
+
+
+def _round_rows(flat: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+    """Return weights [groups, channels, inputs] in steps as integers that change the result little."""
+    steps = flat.round().clamp(_LOW, _HIGH)
     low, high = flat.floor().clamp(_LOW, _HIGH), flat.ceil().clamp(_LOW, _HIGH)
-    h = moments.double()
     diagonal = h.diagonal(dim1=1, dim2=2)[:, None, :]
     gradient = (steps - flat) @ h
     least = 1e-9 * float(diagonal.max())
@@ -72,7 +101,7 @@ def round_weights(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, mome
         steps.scatter_add_(2, at, step)
         rows = h.gather(1, at.expand(-1, -1, h.shape[2]))
         gradient += step * rows
-    return layer.from_blocks(steps.reshape(layer.blocks(exact).shape), weight).to(torch.int8)
+    return steps
 
 
 def _columns(layer: Layer, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

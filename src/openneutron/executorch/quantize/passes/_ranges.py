@@ -34,20 +34,20 @@ def seen_range(model: GraphModule, node: Node) -> tuple[float, float] | None:
         >>> seen_range(model, clamp.args[0])
         (-3.2, 4.1)
     """
-    found = _seen(model, node)
+    found = _read_ranges(model, node)
     return found.ranges.get(node) if found is not None else None
 
 
 def seen_lowest(model: GraphModule, node: Node) -> float | None:
     """Return the smallest value of a node on the samples, minus infinity too; None without samples."""
-    found = _seen(model, node)
+    found = _read_ranges(model, node)
     if found is None:
         return None
     known = found.ranges.get(node)
     return -math.inf if node in found.endless else known[0] if known is not None else None
 
 
-def _seen(model: GraphModule, node: Node) -> Seen | None:
+def _read_ranges(model: GraphModule, node: Node) -> Seen | None:
     if not model.meta.get(_SAMPLES):
         return None
     from openneutron.executorch.quantize.check.values import Seen, seen_ranges

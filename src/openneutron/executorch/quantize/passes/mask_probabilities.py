@@ -38,7 +38,7 @@ def mask_probabilities(model: GraphModule, is_wide: Callable[[Node], bool]) -> i
         if operator_name(node) not in SOFTMAX or not is_wide(node) or not _is_over_last(node):
             continue
         products = [user for user in node.users if operator_name(user) in PRODUCTS and user.args[0] is node]
-        keep = _kept(model, node.args[0], _DEPTH) if products and len(products) == len(node.users) else None
+        keep = _keep_factor(model, node.args[0], _DEPTH) if products and len(products) == len(node.users) else None
         if keep is None or not _fits(keep, node):
             continue
         node.meta[WIDE_KEY] = True
@@ -61,13 +61,13 @@ def _is_over_last(node: Node) -> bool:
     return int(arguments(node)["dim"]) in (-1, value_of(node).dim() - 1)
 
 
-def _kept(model: GraphModule, scores: Any, depth: int) -> Node | None:
+def _keep_factor(model: GraphModule, scores: Any, depth: int) -> Node | None:
     """Return the factor of masked scores that is 0 for forbidden positions and 1 for others."""
     if not isinstance(scores, Node) or not depth:
         return None
     name = operator_name(scores)
     if name in VIEWS or name in _SUMS:
-        found = (_kept(model, one, depth - 1) for one in scores.args[:2])
+        found = (_keep_factor(model, one, depth - 1) for one in scores.args[:2])
         return next((one for one in found if one is not None), None)
     if name == "aten.mul.Tensor":
         return next((one for one in scores.args[:2] if _is_keep(model, one)), None)

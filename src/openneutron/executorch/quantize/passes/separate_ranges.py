@@ -61,12 +61,12 @@ def separate_ranges(model: GraphModule) -> int:
     mixed = [node for node in model.graph.nodes if _is_mixed(model, node)]
     final: list[Node] = []
     for join in mixed:
-        ends = {user for one in _moved(join) for user in one.users if not only_moves(user)}
+        ends = {user for one in _moved_nodes(join) for user in one.users if not only_moves(user)}
         readers = {user for user in ends if user.op != "output"}
         if len(ends) > len(readers):
             final.append(_twin(model, join) if readers else join)
         _widen(join, readers)
-    floating = dict.fromkeys(one for join in final for one in _moved(join))
+    floating = dict.fromkeys(one for join in final for one in _moved_nodes(join))
     for one in floating:
         mark_float(one, FloatReason.MIXED)
     for join in [one for one in floating if operator_name(one) in _JOINS]:
@@ -133,7 +133,7 @@ def _range(model: GraphModule, part: Any) -> float:
     return max(high, 0.0) - min(low, 0.0)
 
 
-def _moved(join: Node) -> list[Node]:
+def _moved_nodes(join: Node) -> list[Node]:
     """Return a join and everything behind it that only moves its data, in graph order."""
     found = {join}
     waiting = [join]
@@ -147,7 +147,7 @@ def _moved(join: Node) -> list[Node]:
 def _twin(model: GraphModule, join: Node) -> Node:
     """Copy a join, and what moves its data, for the outputs; the given one keeps the other readers."""
     made: dict[Node, Node] = {}
-    for one in _moved(join):
+    for one in _moved_nodes(join):
         outputs = [user for user in one.users if user.op == "output"]
         with model.graph.inserting_after(one):
             made[one] = model.graph.node_copy(one, lambda source: made.get(source, source))
@@ -159,7 +159,7 @@ def _twin(model: GraphModule, join: Node) -> Node:
 
 def _widen(join: Node, readers: Collection[Node]) -> None:
     """Mark a join and its readers for 16-bit activations, if all readers have a form for them."""
-    moved = _moved(join)
+    moved = _moved_nodes(join)
     if readers and all(operator_name(one) in _WIDE_READERS for one in readers) and all(map(_has_wide_form, moved)):
         for one in (*moved, *readers):
             one.meta[_WIDE] = True
@@ -198,13 +198,13 @@ def _over(join: Node, user: Node, call: Insert) -> Node | None:
     if operator_name(join) == "aten.stack.default":
         parts = [_float(call(torch.ops.aten.unsqueeze.default, part, dim), part) for part in parts]
     if name in _COPIES:
-        return _joined(call, parts, dim)
+        return _join(call, parts, dim)
     if any(len(shape_of(part)) != rank for part in parts):
         return None
     if name in _PERMUTES:
         order = _order(name, given, rank)
         moved = [_float(call(torch.ops.aten.permute.default, part, order), part) for part in parts]
-        return _joined(call, moved, order.index(dim))
+        return _join(call, moved, order.index(dim))
     before, after = shape_of(join), shape_of(user)
     axis = _same_axis(before, after, dim)
     if axis is None:
@@ -213,10 +213,10 @@ def _over(join: Node, user: Node, call: Insert) -> Node | None:
     moved = [
         _float(call(torch.ops.aten.reshape.default, part, size), part) for part, size in zip(parts, sizes, strict=True)
     ]
-    return _joined(call, moved, axis)
+    return _join(call, moved, axis)
 
 
-def _joined(call: Insert, parts: Sequence[Node], dim: int) -> Node:
+def _join(call: Insert, parts: Sequence[Node], dim: int) -> Node:
     made = call(torch.ops.aten.cat.default, list(parts), dim)
     mark_float(made, FloatReason.MIXED)
     return made

@@ -115,10 +115,10 @@ def _cdist(x: Tensor, other: Tensor, p: float = 2.0, compute_mode: int | None = 
 
 
 def _triangle(keep: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def kept(x: Tensor, diagonal: int = 0) -> Tensor:
+    def mask_diagonal(x: Tensor, diagonal: int = 0) -> Tensor:
         return x * keep(torch.ones(x.shape[-2:], dtype=torch.bool), diagonal).to(torch.float32)
 
-    return kept
+    return mask_diagonal
 
 
 def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:

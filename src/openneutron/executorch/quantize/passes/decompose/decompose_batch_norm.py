@@ -2,6 +2,9 @@
 
 Before:  y = batch_norm(x, g, b, mean, variance, eps), in evaluation, behind something that is no layer
 After:   y = x * f + s with constants f = g / sqrt(variance + eps), s = b - mean * f
+
+For images this is a depth-wise convolution of one pixel: each channel's factor has a scale of its own and the shift 32 bits,
+where the operands of a product and of a sum have 8 bits and share one scale.
 """
 
 from __future__ import annotations
@@ -47,16 +50,19 @@ def _scale_and_shift(model: GraphModule, node: Node) -> tuple[torch.Tensor, torc
     scale = scale if weight is None else scale * weight.double()
     shift = -mean.double() * scale
     shift = shift if bias is None else shift + bias.double()
-    view = [1, -1, *[1] * (value_of(given["input"]).dim() - 2)]
-    return scale.float().reshape(view), shift.float().reshape(view)
+    return scale.float(), shift.float()
 
 
 def _replace(model: GraphModule, node: Node, scale: torch.Tensor, shift: torch.Tensor) -> None:
+    rank, image = value_of(node.args[0]).dim(), value_of(node.args[0]).dim() == 4
+    factors = scale.reshape(-1, 1, 1, 1) if image else scale.reshape(1, -1, *[1] * (rank - 2))
     with model.graph.inserting_before(node):
-        factor, term = (
-            add_constant(model, f"_norm_{kind}", data) for kind, data in (("scale", scale), ("shift", shift))
-        )
+        factor = add_constant(model, "_norm_scale", factors)
+        term = add_constant(model, "_norm_shift", shift if image else shift.reshape(factors.shape))
     call, aten = Insert(model, node), torch.ops.aten
-    result = call(aten.add.Tensor, call(aten.mul.Tensor, node.args[0], factor), term)
+    if image:
+        result = call(aten.conv2d.default, node.args[0], factor, term, [1, 1], [0, 0], [1, 1], scale.numel())
+    else:
+        result = call(aten.add.Tensor, call(aten.mul.Tensor, node.args[0], factor), term)
     node.replace_all_uses_with(result)
     model.graph.erase_node(node)

@@ -63,14 +63,14 @@ def inline(model: GraphModule, node: Node, definition: Callable[..., Any]) -> No
     sources = list(node.all_input_nodes)
     values = [value_of(source) for source in sources]
 
-    def traced(*tensors: Any) -> Any:
+    def expand(*tensors: Any) -> Any:
         known = dict(zip(sources, tensors, strict=True))
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: known[one])
         return definition(*args, **kwargs)
 
     mode = values[0].fake_mode
     with mode:
-        body = make_fx(traced)(*values).graph
+        body = make_fx(expand)(*values).graph
     made: dict[Node, Any] = {}
     inputs = iter(sources)
     call = Insert(model, node)

@@ -32,12 +32,12 @@ def _decompose(model: GraphModule, node: Node) -> None:
     given = arguments(node)
     dims = list(range(-len(given["normalized_shape"]), 0))
     call = Insert(model, node)
-    result = normalized(call, given["input"], dims, float(given["eps"]), given["weight"], given["bias"])
+    result = normalize(call, given["input"], dims, float(given["eps"]), given["weight"], given["bias"])
     node.replace_all_uses_with(result)
     model.graph.erase_node(node)
 
 
-def normalized(
+def normalize(
     call: Insert, x: Node, dims: list[int], epsilon: float, factor: Node | None = None, offset: Node | None = None
 ) -> Node:
     """Insert the operators of a normalisation over some dimensions; factor and offset broadcast."""

@@ -50,21 +50,21 @@ def _written_out(node: Node) -> Node | None:
     """Insert the operators of a square, a reciprocal square root or a division by a root, and return their result."""
     name, call = operator_name(node), Insert(node.graph.owning_module, node)
     if name in _RECIPROCAL_ROOTS:
-        return _refined(call, node.args[0])
+        return _refine(call, node.args[0])
     if name == "aten.square.default" or (name == _POWER and node.args[1] == 2):
         return call(_aten.mul.Tensor, node.args[0], node.args[0])
     if name == _POWER and node.args[1] == -0.5:
-        return _refined(call, node.args[0])
+        return _refine(call, node.args[0])
     if name in _RECIPROCALS and operator_name(node.args[0]) in _ROOTS:
-        return _refined(call, node.args[0].args[0])
+        return _refine(call, node.args[0].args[0])
     if name in _DIVISIONS and len(node.args) == 2 and isinstance(node.args[1], Node):
         x, root = node.args
         if operator_name(root) in _ROOTS:
-            return call(_aten.mul.Tensor, x, _refined(call, root.args[0]))
+            return call(_aten.mul.Tensor, x, _refine(call, root.args[0]))
     return None
 
 
-def _refined(call: Insert, v: Node) -> Node:
+def _refine(call: Insert, v: Node) -> Node:
     half = call(_aten.mul.Tensor, v, 0.5)
     tables = [call(_aten.rsqrt.default, v) for _ in RANGES]
     for table, part in zip(tables, RANGES, strict=True):

@@ -63,7 +63,7 @@ def stretches(model: GraphModule, heart: Node, allowed: Callable[[Node], bool]) 
         if heart not in inside:
             continue
         for start in order:
-            nodes = _between(model, start, end, inside)
+            nodes = _nodes_between(model, start, end, inside)
             if nodes is not None and heart in nodes:
                 yield Stretch(model, start, end, nodes)
 
@@ -131,7 +131,7 @@ def _before(model: GraphModule, end: Node, allowed: Callable[[Node], bool]) -> t
     return inside, sorted(edge)
 
 
-def _between(model: GraphModule, start: Node, end: Node, inside: set[Node]) -> tuple[Node, ...] | None:
+def _nodes_between(model: GraphModule, start: Node, end: Node, inside: set[Node]) -> tuple[Node, ...] | None:
     """Return the nodes of a stretch in order; None if it has another tensor input or one of its values has other readers."""
     found = {end}
     waiting = [end]

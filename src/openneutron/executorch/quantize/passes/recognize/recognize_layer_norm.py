@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.quantize.passes._attributes import add_constant
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import normalized
+from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import normalize
 from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, rewrite
 from openneutron.executorch.quantize.passes.recognize.recognize_softmax import MOST_ELEMENTS, VIEWS
 
@@ -60,7 +60,7 @@ def _layer_norm(stretch: Stretch) -> Node | None:
             for one, neutral in ((found.factor.float(), 1.0), (found.offset.float(), 0.0))
         ]
     call = Insert(stretch.model, stretch.end)
-    return normalized(call, stretch.start, [found.dim], found.epsilon, *stored)
+    return normalize(call, stretch.start, [found.dim], found.epsilon, *stored)
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,13 @@ def _collect(model: GraphModule, node: Any, found: _Found) -> None:
         for one in _NUMBERS[name][1]:
             _collect(model, arguments(node)[one], found)
     elif name in _SIDES or only_moves(node):
-        for one in _moved(node):
+        for one in _moved_values(node):
             _collect(model, one, found)
     else:
         found.values.append(node)
 
 
-def _moved(node: Node) -> Iterator[Node]:
+def _moved_values(node: Node) -> Iterator[Node]:
     """Yield the float values that an operator moves or chooses from."""
     given = arguments(node)
     sources = [given[one] for one in _SIDES[operator_name(node)]] if operator_name(node) in _SIDES else node.args[:1]
@@ -144,7 +144,7 @@ def _raise(model: GraphModule, call: Insert, node: Any, low: float) -> Any:
         return node
     if all(changed[key] == given[key] for key in changed):
         return node
-    return call(node.target, *_with(node, changed), **{**node.kwargs, **_named(node, changed)})
+    return call(node.target, *_with(node, changed), **{**node.kwargs, **_keyword_arguments(node, changed)})
 
 
 def _with(node: Node, changed: dict[str, Any]) -> tuple[Any, ...]:
@@ -153,7 +153,7 @@ def _with(node: Node, changed: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(changed.get(name, value) for name, value in zip(names, node.args, strict=False))
 
 
-def _named(node: Node, changed: dict[str, Any]) -> dict[str, Any]:
+def _keyword_arguments(node: Node, changed: dict[str, Any]) -> dict[str, Any]:
     """Return the changed arguments that were given by name, or not at all."""
     names = list(arguments(node))[: len(node.args)]
     return {name: value for name, value in changed.items() if name not in names}

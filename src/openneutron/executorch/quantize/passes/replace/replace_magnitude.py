@@ -49,7 +49,7 @@ def is_magnitude(node: Node) -> bool:
 
 def _parts(root: Node) -> tuple[Node, Node] | None:
     """Return the two values that are squared and added."""
-    total = _stored(root.all_input_nodes[0])
+    total = _skip_quantization(root.all_input_nodes[0])
     if operator_name(total) != "aten.add.Tensor" or len(total.args) != 2 or total.kwargs:
         return None
     first, second = (_squared_operand(one) for one in total.args)
@@ -57,19 +57,19 @@ def _parts(root: Node) -> tuple[Node, Node] | None:
 
 
 def _squared_operand(node: object) -> Node | None:
-    node = _stored(node) if isinstance(node, Node) else node
+    node = _skip_quantization(node) if isinstance(node, Node) else node
     if not isinstance(node, Node) or not node.args or not isinstance(node.args[0], Node):
         return None
-    name, x = operator_name(node), _stored(node.args[0])
+    name, x = operator_name(node), _skip_quantization(node.args[0])
     is_square = (
         name == "aten.square.default"
-        or (name == "aten.mul.Tensor" and isinstance(node.args[1], Node) and _stored(node.args[1]) is x)
+        or (name == "aten.mul.Tensor" and isinstance(node.args[1], Node) and _skip_quantization(node.args[1]) is x)
         or (name == "aten.pow.Tensor_Scalar" and node.args[1] == 2)
     )
     return x if is_square else None
 
 
-def _stored(node: Node) -> Node:
+def _skip_quantization(node: Node) -> Node:
     """Return the operator in front of quantize and dequantize nodes."""
     while (is_quantize(node) or is_dequantize(node)) and isinstance(node.args[0], Node):
         node = node.args[0]
