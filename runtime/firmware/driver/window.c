@@ -109,17 +109,19 @@ typedef struct {
 enum { HEAD_BYTES = NEUTRON_ALIGNMENT };
 _Static_assert(sizeof(head) <= HEAD_BYTES, "constants behind a head are aligned");
 
-/* The constants of a call in the window; NULL: they are not there. */
-static uint8_t *find(const struct NeutronModel *model, const void *call) {
-    if (model->window_call != NULL) return model->window_call == call ? model->window : NULL;
+/* Where in the window the constants of a call are; false: they are not there. */
+static bool find(const struct NeutronModel *model, const void *call, uint32_t *found) {
+    *found = 0;
+    if (model->window_call != NULL) return model->window_call == call;
     for (uint32_t at = 0; at < model->window_used;) {
         head one;
         memcpy(&one, model->window + at, sizeof one);
         at += HEAD_BYTES;
-        if (one.call == call) return model->window + at;
+        *found = at;
+        if (one.call == call) return true;
         at += one.bytes;
     }
-    return NULL;
+    return false;
 }
 
 static void empty_window(struct NeutronModel *model) {
@@ -128,21 +130,22 @@ static void empty_window(struct NeutronModel *model) {
 }
 
 /* Room for a call's constants behind those that are there, so that a loop over several calls
- * decodes each once; where there is none, in their place. NULL: the window is too small. */
-static uint8_t *make_room(struct NeutronModel *model, const void *call, uint32_t bytes) {
+ * decodes each once; where there is none, in their place. False: the window is too small. */
+static bool make_room(struct NeutronModel *model, const void *call, uint32_t bytes,
+                      uint32_t *found) {
     const uint64_t with_head = (uint64_t)bytes + HEAD_BYTES;
     if (model->window_call != NULL || with_head > model->window_bytes - model->window_used)
         empty_window(model);
-    uint8_t *to = model->window + model->window_used;
+    *found = model->window_used;
     if (with_head <= model->window_bytes - model->window_used) {
         const head one = {call, bytes};
-        memcpy(to, &one, sizeof one);
+        memcpy(model->window + *found, &one, sizeof one);
         model->window_used += HEAD_BYTES + bytes;
-        return to + HEAD_BYTES;
+        *found += HEAD_BYTES;
+        return true;
     }
-    if (bytes > model->window_bytes) return NULL;
-    model->window_call = call;
-    return to;
+    model->window_call = bytes <= model->window_bytes ? call : NULL;
+    return model->window_call != NULL;
 }
 
 /* The next operand of a call from `*operand` on that is a constant; false behind the last. */
@@ -173,13 +176,13 @@ bool nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk
         if (fits) bytes += aligned(s.record.plain);
     }
     if (bytes == 0 && fits) return true;
-    uint8_t *to = fits ? find(model, call->place) : NULL;
-    const bool decoded = to != NULL;
-    if (fits && !decoded) to = make_room(model, call->place, bytes);
-    if (to == NULL) {
+    uint32_t place = 0;
+    const bool decoded = fits && find(model, call->place, &place);
+    if (!decoded && !(fits && make_room(model, call->place, bytes, &place))) {
         empty_window(model); /* blocks of the call take all of it */
         return false;
     }
+    uint8_t *to = model->window + place;
     for (uint32_t operand = 0; next_constant(program, at, call, &operand, &s); operand++) {
         if (!coded(&s)) continue;
         if (!decoded) decode(program, &s, to);
