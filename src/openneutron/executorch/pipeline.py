@@ -4,92 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
 
-from openneutron.board.merge import merge_stocks, with_interval
-from openneutron.errors import OpenNeutronError, OptionError
-from openneutron.executorch.capture.checks import check_model, check_scales
+from openneutron.errors import OptionError
+from openneutron.executorch.capture.checks import check_model
 from openneutron.executorch.capture.decoder_facts import decoder_constants, with_given
 from openneutron.executorch.capture.export import (
     Inputs,
-    check_program,
     evaluation,
     export,
-    one_thread,
     with_plain_outputs,
 )
 from openneutron.executorch.capture.structure import InputStructure, call_structure
 from openneutron.executorch.compile_spec import spec_options
-from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.etrecord import etrecord_of
-from openneutron.executorch.deliver.merge import merge_reports, with_modules
+from openneutron.executorch.deliver.merge import with_modules
 from openneutron.executorch.deliver.session import CompileSession
+from openneutron.executorch.delivery import Built, Delivery, state_bytes
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.methods import add_methods, check_methods
 from openneutron.executorch.partition.border_facts import quantized_inputs
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
-from openneutron.executorch.place.whole_program import whole_program, with_cpu_times
-from openneutron.executorch.program_lowering import LoweredProgram, lower_program
 from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
 from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
 from openneutron.executorch.quality.trials import Trials
-from openneutron.executorch.quantize.accuracy import (
-    GOOD,
-    compare_outputs,
-    run_all,
-    warnings_of_outputs,
-    worst_sqnr,
-)
 from openneutron.executorch.quantize.check.saturated import saturated_warnings
 from openneutron.executorch.quantize.choices import Choices
-from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
-from openneutron.executorch.quantize.states import restore, separate_module, states_of
+from openneutron.executorch.quantize.states import separate_module
 from openneutron.executorch.quantize.train.aware import Trained, train_quantized
 from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.torch_lock import torch_lock
-from openneutron.executorch.upstream.edge_names import forget_same_nodes, info_of
+from openneutron.executorch.upstream.edge_names import forget_same_nodes
 from openneutron.executorch.upstream.names import forget_fake_calls
-from openneutron.executorch.upstream.switch import notes as upstream_notes
 from openneutron.executorch.upstream.versions import check_executorch
-from openneutron.microcode.decode import header_of
-from openneutron.microcode.payload import FRAME, frame_of_pte, payloads_of_pte
+from openneutron.microcode.payload import FRAME, frame_of_pte
 from openneutron.microcode.selection import is_ours, merge
-from openneutron.options import DEFAULT_TARGET, Options, unmatched_warnings
+from openneutron.options import DEFAULT_TARGET, Options
 from openneutron.program import Program
 from openneutron.report.accuracy import low_outputs
-from openneutron.report.facts import figure_of
-from openneutron.report.model import OutputAccuracy, Report
 from openneutron.report.text import Chunk, text_notes
-
-
-@dataclass(frozen=True)
-class Built:
-    """A compiled program with what comparisons need.
-
-    `quantized` is the converted PT2E module, `made` what it was made with, `edge` the lowered Edge program, `partitions` hold
-    LiteRT models.
-    """
-
-    pte: bytes
-    report: Report
-    partitions: tuple[Partition, ...]
-    quantized: GraphModule | None
-    edge: ExportedProgram
-    borders: tuple[Border, ...] = ()
-    etrecord: Callable[[], Any] | None = None
-    made: Quantized | None = None
 
 
 def compile_module(
@@ -221,7 +184,7 @@ def build(
     source, chosen, notes = with_plain_weights(source, chosen)
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
-    deliver = _Delivery(
+    deliver = Delivery(
         spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__,
         with_given({}, constant_methods),
     )  # fmt: skip
@@ -284,95 +247,6 @@ def _first_choices(
     return first_choices(exported, chosen, wish, given_choices(options)) if wide else chosen
 
 
-@dataclass(frozen=True)
-class _Delivery:
-    """Lowers quantized programs with the settings of one compile, measures them and writes their reports."""
-
-    spec: Options
-    stages: Stages
-    engines: Engines
-    placement: str
-    recipe: str
-    int8_io: bool
-    metric: str
-    source: str
-    constants: Mapping[str, Any]
-
-    def __call__(
-        self,
-        program: ExportedProgram,
-        session: CompileSession,
-        quantized: GraphModule | None = None,
-        made: Quantized | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Built:
-        """Lower a program and measure it; `made` has what its results are compared with."""
-        check_program(program, from_module=quantized is not None)
-        check_scales(program)
-        found = decoder_constants(program)
-        lowered = lower_program(
-            program, self.spec, self.stages, int8_io=self.int8_io, engines=self.engines, placement=self.placement,
-            session=session, constants=with_given(found, self.constants),
-        )  # fmt: skip
-        compared: tuple[OutputAccuracy, ...] = ()
-        warnings: tuple[str, ...] = ()
-        if made is not None:
-            with self.stages("measuring accuracy"):
-                compared, measured_how = delivered_accuracy(lowered.pte, made, int8_io=self.int8_io, metric=self.metric)
-            notes, warnings = (*notes, *made.notes, *measured_how), made.warnings
-        partitions = tuple(partitions_of(lowered.edge.graph_module))
-        target = self.spec.target
-        report = merge_reports(
-            list(partitions), lowered.verdicts, target=target, converter=self.spec.converter, source=self.source
-        )
-        whole = whole_program(
-            lowered.edge, list(partitions), target=target, recipe=self.recipe, arena_bytes=lowered.arena_bytes
-        )
-        report = dataclasses.replace(
-            report,
-            nodes=with_cpu_times(report.nodes, whole),
-            whole=with_interval(whole, report.totals),
-            stock=merge_stocks([partition.report.stock for partition in partitions], whole),
-            files={"pte": len(lowered.pte)},
-            passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
-            output_sqnr=worst_sqnr(compared),
-            outputs=compared,
-            notes=(
-                *report.notes,
-                *_lowering_notes(lowered),
-                *upstream_notes(),
-                *map(str, lowered.borders),
-                *_output_notes(compared),
-                *notes,
-            ),
-            warnings=(
-                *report.warnings,
-                *warnings,
-                *unmatched_warnings("operators_not_to_delegate", lowered.unmatched),
-                *warnings_of_outputs(compared),
-            ),
-        )
-        if found:
-            text = text_notes(report, context=found["get_max_seq_len"], cache_bytes=_state_bytes(lowered.pte))
-            report = dataclasses.replace(report, notes=(*text, *report.notes))
-        return Built(lowered.pte, report, partitions, quantized, lowered.edge, lowered.borders, lowered.etrecord, made)
-
-    def finish(
-        self, built: Built, model: torch.nn.Module | ExportedProgram | None = None, samples: Sequence[Inputs] = ()
-    ) -> Built:
-        """Name the layer that loses accuracy where the report has none good enough, and add the seconds of all stages."""
-        report, quantized = built.report, built.quantized
-        if model is not None and quantized is not None and report.output_sqnr is not None and report.output_sqnr < GOOD:
-            with self.stages("looking for the layer that loses accuracy"), one_thread():
-                states = states_of(quantized)
-                warning = loss(report, model, quantized, samples)
-                restore(quantized, states)
-            report = dataclasses.replace(report, warnings=(*report.warnings, warning))
-        return dataclasses.replace(
-            built, report=dataclasses.replace(report, seconds=_seconds(self.stages, built.partitions))
-        )
-
-
 def _improve(
     built: Built,
     made: Quantized,
@@ -380,7 +254,7 @@ def _improve(
     inputs: Inputs,
     chosen: Choices,
     wish: Wish,
-    deliver: _Delivery,
+    deliver: Delivery,
     options: Mapping[str, Any],
 ) -> Built:
     """Return the program with better choices of the quantizer, or the same one with notes about what was tried."""
@@ -420,7 +294,7 @@ def _longest(methods: Mapping[str, Inputs]) -> tuple[str, int] | None:
     return max(sizes.items(), key=lambda one: one[1]) if sizes else None
 
 
-def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliver: _Delivery) -> Built:
+def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliver: Delivery) -> Built:
     """Return the program with methods beside `forward`."""
     assert built.made is not None
     constants = with_given(decoder_constants(built.made.program), deliver.constants)
@@ -433,7 +307,7 @@ def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliv
     if "get_max_seq_len" in constants and (longest := _longest(methods)) is not None:
         name, tokens = longest
         text = text_notes(
-            built.report, context=constants["get_max_seq_len"], cache_bytes=_state_bytes(built.pte),
+            built.report, context=constants["get_max_seq_len"], cache_bytes=state_bytes(built.pte),
             chunk=Chunk(name, tokens, added.milliseconds[name]),
         )  # fmt: skip
         notes = (*text, *(note for note in notes if not note.startswith("text: ")))
@@ -442,31 +316,6 @@ def _with_methods(built: Built, model: Any, methods: Mapping[str, Inputs], deliv
     return dataclasses.replace(
         built, pte=added.pte, report=report, partitions=(*built.partitions, *added.partitions), etrecord=record
     )
-
-
-def _state_bytes(pte: bytes) -> int:
-    """Return the bytes that the delegates of a program keep between calls."""
-    payloads = [one for one in payloads_of_pte(pte, where="<pte>") if one.converter == "open"]
-    return sum(header_of(one.microcode)["state_bytes"] for one in payloads)
-
-
-def delivered_accuracy(
-    pte: bytes, made: Quantized, *, int8_io: bool, metric: str = "auto"
-) -> tuple[tuple[OutputAccuracy, ...], tuple[str, ...]]:
-    """The accuracy of the written program, measured by running it here, and notes about the measurement.
-
-    A program that cannot run here, or whose inputs and outputs are INT8, is measured as its PT2E module.
-    """
-    if int8_io:
-        return made.compare(metric), ("accuracy is that of the PT2E module: the program itself takes and gives INT8",)
-    try:
-        runner = runner_of(pte, "the program")
-        found = run_all(runner.run, made.samples, len(made.samples))
-        return compare_outputs(made.wanted, found, made.labels, metric=metric), ()
-    except OpenNeutronError as error:
-        return made.compare(metric), (
-            f"accuracy is that of the PT2E module: the program does not run here ({error.message})",
-        )
 
 
 def _train(
@@ -494,17 +343,6 @@ def _train(
         return trained, export(trained.module, inputs, what="the quantized model")
 
 
-def partitions_of(module: GraphModule) -> Iterator[Partition]:
-    """What is known about each delegate of a lowered program, in order of execution."""
-    from executorch.exir.delegate import executorch_call_delegate
-
-    for node in module.graph.nodes:
-        if node.op == "call_function" and node.target is executorch_call_delegate:
-            found = info_of(getattr(module, node.args[0].target))
-            if isinstance(found, Partition):
-                yield found
-
-
 def _examples(program: ExportedProgram) -> Inputs | None:
     """The inputs a program was exported with, when it kept them and they are tensors."""
     args, kwargs = program.example_inputs or ((), {})
@@ -516,23 +354,3 @@ def _mode_note(source: torch.nn.Module | ExportedProgram, train: Any) -> tuple[s
     if isinstance(source, ExportedProgram) or train is not None or not source.training:
         return ()
     return ("the model was in training mode: it was compiled as model.eval() makes it",)
-
-
-def _lowering_notes(lowered: LoweredProgram) -> Iterator[str]:
-    copies = lowered.copies
-    if copies.count:
-        yield f"{copies.count} tensors ({copies.bytes:,} bytes) are copied to contiguous order for operators on the CPU"
-    if lowered.retraced:
-        yield f"ExecuTorch retraced the program, which takes longer, because of {lowered.retraced}"
-
-
-def _output_notes(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
-    """The accuracy of each output, where the program's one figure does not say it: several outputs, or one without SQNR."""
-    if len(outputs) < 2 and all(one.sqnr is not None for one in outputs):
-        return ()
-    return (f"accuracy of the outputs: {', '.join(map(figure_of, outputs))}",)
-
-
-def _seconds(stages: Stages, partitions: Sequence[Partition]) -> dict[str, float]:
-    compiler = sum(partition.report.seconds.get("compiler", 0.0) for partition in partitions)
-    return {**stages.seconds, "compiler": compiler}
