@@ -76,7 +76,8 @@ test-aarch64: setup ## the C tests on 64-bit Arm: cross-compiled, under sanitize
 	ctest --test-dir $(AARCH64_BUILD) --output-on-failure --no-tests=error -j 2
 
 # NETWORK is a model of the zoo or a file; TARGET the processor, OPTIONS more of what `openneutron compile` takes.
-# The payload is in the flash of its program and as safe as that, so it has no checksum of its own to compare.
+# The payload is in the flash of its program and as safe as that, so it has no checksum of its own to compare. Constants are coded
+# only where flash is short, and then decoded once for each layer.
 NETWORK ?= cifarnet
 TARGET ?= cortex_m33
 OPTIONS ?=
@@ -94,7 +95,7 @@ firmware: setup ## one model as an image for a Cortex-M's own core: make firmwar
 	$(BIN)/openneutron compile $(NETWORK) --target $(TARGET) $(OPTIONS) -o $(FIRMWARE_MODEL) --dump-kernel-selection --json >$(FIRMWARE)/compiled.json
 	$(BIN)/openneutron extract-payload $(FIRMWARE_MODEL) -o $(FIRMWARE)/model.c --random-inputs 0
 	@$(MAKE) -s -f runtime/cortex_m33/firmware.mk library image MODEL=$(FIRMWARE) NAME=$(FIRMWARE_NAME) CPU=$(subst _,-,$(TARGET)) \
-		BUILD=build/firmware/$(TARGET) CHECKSUM=no LEAN=yes SELECTION=$(FIRMWARE)/compiled_kernel_selection.c
+		BUILD=build/firmware/$(TARGET) CHECKSUM=no LEAN=yes DECODE=layer SELECTION=$(FIRMWARE)/compiled_kernel_selection.c
 	@arm-none-eabi-size build/firmware/$(TARGET)/lean*/libneutron.a -t | tail -1 | awk '{print "build/firmware/$(TARGET)/libneutron.a: " $$1 " bytes of text"}'
 	@echo "$(FIRMWARE)/$(FIRMWARE_NAME).elf: qemu-system-arm -M $(FIRMWARE_MACHINE) -nographic -semihosting -kernel $(FIRMWARE)/$(FIRMWARE_NAME).elf"
 

@@ -1,5 +1,6 @@
-// A model in a C++ application without heap, exceptions and operating system: its memory is an object. `model.c` and `model.h`
-// are what `openneutron extract-payload model.pte -o model.c --random-inputs 0` writes.
+// A model in a C++ application without heap, exceptions and operating system: its memory is an
+// object. `model.c` and `model.h` are what `openneutron extract-payload model.pte -o model.c
+// --random-inputs 0` writes.
 #include <stdint.h>
 
 #include "model.h"
@@ -9,7 +10,7 @@ namespace {
 
 // One handle; several may run the model at the same time. It stays where it is.
 class Model {
-public:
+  public:
     Model() = default;
     Model(const Model &) = delete;
     Model &operator=(const Model &) = delete;
@@ -20,7 +21,7 @@ public:
         return model_run(arena_, inputs, outputs);
     }
 
-private:
+  private:
     alignas(16) uint8_t arena_[MODEL_ARENA_BYTES];
 };
 
@@ -29,7 +30,7 @@ constexpr uint32_t output_bytes[] = MODEL_OUTPUT_BYTES;
 Model model;
 alignas(16) uint8_t results[MODEL_IO_BYTES];
 
-}  // namespace
+} // namespace
 
 int main() {
     void *outputs[MODEL_OUTPUTS];

@@ -12,7 +12,7 @@ CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
 # When coded constants become plain: a `block` of output channels at a time, in the least memory; at each `call`, in the memory of
-# the largest; or at `prepare`, in memory for all of them.
+# the largest; once for each `layer`, in the memory of those that run in one loop; or at `prepare`, in memory for all of them.
 DECODE ?= block
 # yes: the image compares the payload's checksum before it runs the model. In the flash of the image itself it may be left out.
 CHECKSUM ?= yes
@@ -44,7 +44,7 @@ PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/firmware -I$(RUNTIME)/firmware/driv
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
 CFLAGS := $(FLOAT) -mthumb -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
-          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK) $(if $(filter yes,$(CHECKSUM)),-DCHECK_PAYLOAD)
+          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK) $(if $(filter layer,$(DECODE)),-DDECODE_BY_LAYER) $(if $(filter yes,$(CHECKSUM)),-DCHECK_PAYLOAD)
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
            -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/image.ld
 place = -Wl,--defsym=$(1)_ORIGIN=$(word $(2),$(MEMORY)) -Wl,--defsym=$(1)_BYTES=$(word $(3),$(MEMORY))

@@ -9,9 +9,11 @@
 
 #define ALIGNED(bytes) (((bytes) + 15u) / 16u * 16u)
 /* Coded constants: decoded once when the model is prepared, or while it runs into less memory, that
- * of a call or of a block of its output channels. */
+ * of all calls of a loop, of a call or of a block of its output channels. */
 #if defined(DECODE_AT_PREPARE)
 #define CONSTANT_BYTES MODEL_PLAIN_BYTES
+#elif defined(DECODE_BY_LAYER)
+#define CONSTANT_BYTES MODEL_LAYER_BYTES
 #elif defined(DECODE_BY_BLOCK)
 #define CONSTANT_BYTES MODEL_BLOCK_BYTES
 #else

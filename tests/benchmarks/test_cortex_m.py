@@ -8,7 +8,16 @@ import pytest
 
 import openneutron
 from benchmarks import board_networks
-from benchmarks.cortex_m import CMSIS_NN, CMSIS_NN_LAYER_PIXELS, CMSIS_NN_LAYERS, TARGET, Row, line, measure
+from benchmarks.cortex_m import (
+    CMSIS_NN,
+    CMSIS_NN_LAYER_PIXELS,
+    CMSIS_NN_LAYERS,
+    CONVOLUTIONAL,
+    TARGET,
+    Row,
+    line,
+    measure,
+)
 from benchmarks.published import CPU_ONLY_MILLISECONDS, KWS_LAYER_MICROSECONDS
 from openneutron.board.interval import interval
 from openneutron.machine import targets
@@ -87,3 +96,29 @@ def test_the_page_has_what_is_measured(network: str) -> None:
     assert row.instructions / 1e6 == pytest.approx(millions, rel=0.03, abs=0.01)
     assert row.instructions / CMSIS_NN[network] == pytest.approx(ratio, abs=0.03) and ratio < 1
     assert row.arena_bytes == arena and row.code_bytes == pytest.approx(code, rel=0.03)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("network", CMSIS_NN)
+def test_the_page_has_what_a_core_with_helium_takes(network: str) -> None:
+    if absent := image.missing_tools():
+        pytest.skip(f"{', '.join(absent)} not found")
+    page = (Path(__file__).parents[2] / "docs" / "without-the-npu.md").read_text("utf-8")
+    found = re.search(rf"^\| {network} \| ([\d.]+) M \| ([\d,]+) \| ([\d.]+) \| ([\d,]+) \|$", page, re.MULTILINE)
+    assert found, f"no row of {network}"
+    row = measure(network, "cortex_m55")
+    millions, arena, share, code = (float(cell.replace(",", "")) for cell in found.groups())
+    assert row.instructions / 1e6 == pytest.approx(millions, rel=0.03, abs=0.01)
+    assert row.arena_bytes == arena and row.arena_bytes / row.whole_bytes == pytest.approx(share, abs=0.01)
+    assert network not in CONVOLUTIONAL or share <= 0.65
+    assert row.code_bytes == pytest.approx(code, rel=0.03)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("target", ["cortex_m33", "cortex_m55"])
+@pytest.mark.parametrize("network", CONVOLUTIONAL)
+def test_half_of_whole_tensors_memory_is_kept(network: str, target: str) -> None:
+    if absent := image.missing_tools():
+        pytest.skip(f"{', '.join(absent)} not found")
+    row = measure(network, target, fit=0.5)
+    assert row.arena_bytes <= row.whole_bytes / 2

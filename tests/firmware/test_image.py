@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks import instructions
 from openneutron.microcode.payload import parse_payload
 from openneutron.run.runner import LiteRtRunner
 from tests import tiny
@@ -44,6 +45,21 @@ def test_constants_are_decoded_in_blocks_call_by_call_or_at_once(
         assert (ran.outputs, ran.number("cycles")) == model.on_host()
         context[decode] = ran.number("context")
     assert context["block"] < context["call"] < context["prepare"]
+
+
+def test_layers_of_a_cascade_are_decoded_once_where_they_fit(build: Build, litert_model: Callable[..., Model]) -> None:
+    net = Network(np.random.default_rng(2), (1, 16, 8, 3))
+    data = net.finish(net.max_pool(net.conv(net.conv(net.input, 20), 40)))
+    taken, context = {}, {}
+    for decode in ("call", "layer"):
+        model = litert_model(f"coded-cascade-{decode}", data, fit_bytes=5000)
+        counted = instructions.count(build(model, f"cascade-{decode}", decode=decode, lean=True))
+        assert counted.run.outputs == model.on_host()[0]
+        taken[decode] = sum(counted.functions[name] for name in ("nd_decode_weights", "nd_decode_columns"))
+        context[decode] = counted.run.number("context")
+    # When it prepares the model, the driver reads all streams once too.
+    assert taken["layer"] < taken["call"] / 2
+    assert context["call"] < context["layer"]
 
 
 def test_a_stack_that_is_too_small_is_reported(build: Build, litert_model: Callable[..., Model]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,19 @@ def test_nothing_is_given_where_something_is_wrong(tokens: list[int], what: str)
     with pytest.raises(OptionError, match=f"m.pte: .*{what}"):
         decoder.feed(tokens)
     assert model.calls == [] and decoder.position == 0
+
+
+def test_prompts_go_in_chunks_and_their_rest_token_by_token() -> None:
+    model, chunks = Model(), []
+    decoder = model.decoder()
+
+    def chunk(tokens: Sequence[int], position: int) -> np.ndarray:
+        chunks.append((list(tokens), position))
+        return np.eye(5, dtype=np.float32)[None, [(token + 1) % 5 for token in tokens]]
+
+    decoder.chunk, decoder.chunk_size = chunk, 2
+    assert decoder.feed([3, 1]).argmax() == 2 and decoder.feed([2]).argmax() == 3
+    assert (chunks, model.calls, decoder.left) == ([([3, 1], 0)], [(2, 2)], 1)
+    with pytest.raises(OptionError, match="position 4 is beyond"):
+        decoder.feed([0, 0])
+    assert len(chunks) == 1

@@ -21,7 +21,7 @@ def test_each_channel_has_its_range_and_mean_over_all_samples() -> None:
     assert seen["y"].low.tolist() == [-1, -50, -300] and seen["y"].high.tolist() == [4, 20, 600]
     assert seen["y"].mean.tolist() == [1, -12.5, 150] and seen["y"].range == (-300, 600)
     assert seen["z"].low.tolist() == [0, 0, 0] and seen["y"].peak.tolist() == [4, 50, 600]
-    assert seen["y"].divided(np.array([1, 10, 100])).peak.tolist() == [4, 5, 6]
+    assert seen["y"].divide(np.array([1, 10, 100])).peak.tolist() == [4, 5, 6]
     # The samples reach from 1 to 4 and from -1 to 0.
     assert seen["y"].usual_low.tolist() == [0, -25, 0]
     assert seen["y"].usual_range == pytest.approx((-28.75, 345))

@@ -72,17 +72,17 @@ typedef struct nd_pool nd_pool;     /* host/driver/thread_pool.h */
 struct NeutronModel {
     NeutronModelHandle handle;
     uint32_t live;           /* without threads: marks a prepared model */
-    uint32_t owned;          /* 1: the context came from neutronMemAlloc */
     uint64_t reserved_bytes; /* what nd_reserve_memory counted, when owned */
+    uint8_t owned;           /* 1: the context came from neutronMemAlloc */
     uint8_t fill;            /* what memory holds when a run begins */
     atomic_bool finished;    /* the non-blocking run has left its result */
     nd_program program;
     uint32_t timeout_seconds;
     uint8_t *tcm;
-    uint8_t *window; /* constants of the current call; NULL: all are decoded */
-    uint32_t window_bytes;
-    const void *window_call; /* the instruction whose constants are decoded there */
-    uint8_t *variables;      /* the state region, which keeps its contents between runs */
+    uint8_t *window;                    /* constants of some calls; NULL: all are decoded */
+    uint32_t window_bytes, window_used; /* 0 used: those of one call, which has all of it */
+    const void *window_call;            /* that call; NULL: none */
+    uint8_t *variables; /* the state region, which keeps its contents between runs */
     nd_timeline timeline;
     uint64_t cycles;
     NeutronEventSink sink;

@@ -60,7 +60,7 @@ static NeutronError build(void *context, const nd_program *program, uint32_t tim
     nd_reset_state(model);
     model->detail.text = model->detail_text;
     model->detail.size = sizeof model->detail_text;
-    model->owned = owned;
+    model->owned = (uint8_t)owned;
     atomic_init(&model->state, ND_IDLE);
     atomic_init(&model->finished, false);
     *handle = nd_handle_make(model);

@@ -100,28 +100,96 @@ static void decode(const nd_program *program, const nd_section *s, uint8_t *to) 
     else (void)nd_decode_weights(s, from, 0, s->blocks, to);
 }
 
+/* What lies in the window before the constants of each of several calls. */
+typedef struct {
+    const void *call;
+    uint32_t bytes;
+} head;
+
+enum { HEAD_BYTES = NEUTRON_ALIGNMENT };
+_Static_assert(sizeof(head) <= HEAD_BYTES, "constants behind a head are aligned");
+
+/* Where in the window the constants of a call are; false: they are not there. */
+static bool find(const struct NeutronModel *model, const void *call, uint32_t *found) {
+    *found = 0;
+    if (model->window_call != NULL) return model->window_call == call;
+    for (uint32_t at = 0; at < model->window_used;) {
+        head one;
+        memcpy(&one, model->window + at, sizeof one);
+        at += HEAD_BYTES;
+        *found = at;
+        if (one.call == call) return true;
+        at += one.bytes;
+    }
+    return false;
+}
+
+static void empty_window(struct NeutronModel *model) {
+    model->window_call = NULL;
+    model->window_used = 0;
+}
+
+/* Room for a call's constants behind those that are there, so that a loop over several calls
+ * decodes each once; where there is none, in their place. False: the window is too small. */
+static bool make_room(struct NeutronModel *model, const void *call, uint32_t bytes,
+                      uint32_t *found) {
+    const uint64_t with_head = (uint64_t)bytes + HEAD_BYTES;
+    if (model->window_call != NULL || with_head > model->window_bytes - model->window_used)
+        empty_window(model);
+    *found = model->window_used;
+    if (with_head <= model->window_bytes - model->window_used) {
+        const head one = {call, bytes};
+        memcpy(model->window + *found, &one, sizeof one);
+        model->window_used += HEAD_BYTES + bytes;
+        *found += HEAD_BYTES;
+        return true;
+    }
+    model->window_call = bytes <= model->window_bytes ? call : NULL;
+    return model->window_call != NULL;
+}
+
+/* The next operand of a call from `*operand` on that is a constant; false behind the last. */
+static bool next_constant(const nd_program *program, const nd_instruction *at, const nk_call *call,
+                          uint32_t *operand, nd_section *s) {
+    for (; *operand < at->operands; ++*operand) {
+        const nk_operand *o = &call->operands[*operand];
+        if (o->present && o->region == NEUTRON_REGION_WEIGHTS &&
+            nd_section_at(program, nd_operand_record(at, *operand).offset, s))
+            return true;
+    }
+    return false;
+}
+
 bool nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call) {
-    const bool decoded = model->window_call == call->place; /* as after the call before */
-    uint32_t used = 0;
+    const nd_program *program = &model->program;
+    nd_section s;
+    uint32_t bytes = 0;
     bool fits = true;
-    for (uint32_t operand = 0; operand < at->operands; operand++) {
-        nk_operand *o = &call->operands[operand];
-        nd_section s;
-        if (!o->present || o->region != NEUTRON_REGION_WEIGHTS) continue;
-        const uint32_t offset = nd_operand_record(at, operand).offset;
-        if (!nd_section_at(&model->program, offset, &s)) continue; /* checked before */
+    for (uint32_t operand = 0; next_constant(program, at, call, &operand, &s); operand++) {
+        const uint32_t before = nd_operand_record(at, operand).offset - s.plain;
         if (!coded(&s)) {
-            o->data = (uint8_t *)(uintptr_t)(model->program.stored + s.stored) + (offset - s.plain);
+            call->operands[operand].data =
+                (uint8_t *)(uintptr_t)(program->stored + s.stored) + before;
             continue;
         }
-        fits = fits && aligned(s.record.plain) <= model->window_bytes - used;
-        if (!fits) continue;
-        if (!decoded) decode(&model->program, &s, model->window + used);
-        o->data = model->window + used + (offset - s.plain);
-        used += aligned(s.record.plain);
+        fits = fits && aligned(s.record.plain) <= model->window_bytes - bytes;
+        if (fits) bytes += aligned(s.record.plain);
     }
-    model->window_call = fits ? call->place : NULL;
-    return fits;
+    if (bytes == 0 && fits) return true;
+    uint32_t place = 0;
+    const bool decoded = fits && find(model, call->place, &place);
+    if (!decoded && !(fits && make_room(model, call->place, bytes, &place))) {
+        empty_window(model); /* blocks of the call take all of it */
+        return false;
+    }
+    uint8_t *to = model->window + place;
+    for (uint32_t operand = 0; next_constant(program, at, call, &operand, &s); operand++) {
+        if (!coded(&s)) continue;
+        if (!decoded) decode(program, &s, to);
+        call->operands[operand].data = to + (nd_operand_record(at, operand).offset - s.plain);
+        to += aligned(s.record.plain);
+    }
+    return true;
 }
 
 /* Bytes [first, last) of a coded section, counted from its start. */
@@ -154,7 +222,7 @@ void nd_read_constants(struct NeutronModel *model, uint32_t offset, uint32_t byt
         if (first >= last) continue;
         if (coded(&s)) {
             read_section(model, &s, first - s.plain, last - s.plain, to + (first - offset));
-            model->window_call = NULL;
+            empty_window(model);
         } else {
             memcpy(to + (first - offset), model->program.stored + s.stored + (first - s.plain),
                    last - first);

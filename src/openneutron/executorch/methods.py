@@ -31,7 +31,7 @@ from openneutron.executorch.engines import Engines
 from openneutron.executorch.lower.layer_calls import LayerBodies
 from openneutron.executorch.partition.passes.keep_layers_whole import contract_layers
 from openneutron.executorch.place.whole_program import whole_program
-from openneutron.executorch.program_lowering import written
+from openneutron.executorch.program_lowering import seal_program
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.transfer import transfer
 from openneutron.executorch.quantized_model import Quantized
@@ -150,7 +150,7 @@ def add_methods(
     constants: Mapping[str, Any],
 ) -> Added:
     """Return the program of `edge`, lowered and quantized as `made`, with methods beside `forward`."""
-    edges = {"forward": _copied(edge)}
+    edges = {"forward": _copy_program(edge)}
     payload = _only_payload(edges["forward"], "forward")
     blocks = [payload]
     partitions: list[Partition] = []
@@ -170,12 +170,12 @@ def add_methods(
         times[name] = whole.milliseconds
     _share_weights(list(edges.values()), blocks)
     manager = EdgeProgramManager(edges, dict(constants) or None, compile_config=unchecked_config())
-    pte, program = written(manager)
+    pte, program = seal_program(manager)
     notes = [_note(name, inputs, one) for (name, inputs), one in zip(sorted(methods.items()), partitions, strict=True)]
     return Added(pte, tuple(partitions), tuple(notes), program, times)
 
 
-def _copied(edge: ExportedProgram) -> ExportedProgram:
+def _copy_program(edge: ExportedProgram) -> ExportedProgram:
     """Return the program with delegates of its own, whose payloads may change."""
     module = GraphModule(edge.graph_module, copy.deepcopy(edge.graph))
     for name, one in list(module.named_children()):

@@ -107,7 +107,7 @@ def lower_program(
         program, GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature
     )
     with stages("writing the program"):
-        pte, executorch_program = written(edge)
+        pte, executorch_program = seal_program(edge)
     gone = {border.node for border in borders if not border.reason}
     verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
     check_host_kernels(tuple(read_plan(pte, where="<pte>", with_payloads=False).operators), verdicts)
@@ -117,7 +117,7 @@ def lower_program(
     return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas), retraced, unmatched, record)
 
 
-def written(edge: EdgeProgramManager) -> tuple[bytes, Any]:
+def seal_program(edge: EdgeProgramManager) -> tuple[bytes, Any]:
     """Return the sealed `.pte` of an Edge program, which is rewritten in place, and ExecuTorch's manager of it."""
     # With gradients a buffer that the CPU keeps could not be written in place.
     with torch.no_grad(), read_delegate_results(), write_without_inductor():

@@ -175,34 +175,56 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
     return block(checksum_of(block(0), weights, program.kernels)), weights
 
 
+class _CodedSections:
+    """Plain bytes of coded sections, by their place in region WEIGHTS."""
+
+    def __init__(self, program: Program) -> None:
+        self._firsts: list[int] = []  # in order, so that those of a place are bisected
+        self._lasts: list[int] = []
+        at = 0
+        for section in program.sections:
+            if section.storage is not Storage.RAW:
+                self._firsts.append(at)
+                self._lasts.append(at + align(section.plain))
+            at += align(section.plain)
+
+    def largest(self, start: int, size: int) -> int:
+        """Return the bytes of the largest section of a range."""
+        among = range(bisect_right(self._lasts, start), bisect_left(self._firsts, start + size))
+        return max((self._lasts[one] - self._firsts[one] for one in among), default=0)
+
+    def around(self, start: int) -> int:
+        """Return the bytes of the section at a place; 0 where it is not coded."""
+        one = bisect_right(self._firsts, start) - 1
+        return self._lasts[one] - self._firsts[one] if one >= 0 and start < self._lasts[one] else 0
+
+    def of_call(self, call: Call) -> int:
+        """Return the bytes of the sections that a call reads."""
+        return sum(self.around(o.offset) for o in call.operands if o.region is Region.WEIGHTS and o.channels)
+
+
 def window_bytes(program: Program) -> int:
     """Return the window size for decoding call by call: the most plain bytes of coded sections that one call, copy or
     initial state reads."""
-    firsts: list[int] = []  # of coded sections, in order, so that those of a place are bisected
-    lasts: list[int] = []
-    at = 0
-    for section in program.sections:
-        if section.storage is not Storage.RAW:
-            firsts.append(at)
-            lasts.append(at + align(section.plain))
-        at += align(section.plain)
-
-    def largest(start: int, size: int) -> int:
-        among = range(bisect_right(lasts, start), bisect_left(firsts, start + size))
-        return max((lasts[one] - firsts[one] for one in among), default=0)
-
-    def around(start: int) -> int:
-        one = bisect_right(firsts, start) - 1
-        return lasts[one] - firsts[one] if one >= 0 and start < lasts[one] else 0
-
-    most = max((largest(row.source, row.bytes) for row in program.states), default=0)  # NO_SOURCE is behind all
+    coded = _CodedSections(program)
+    most = max((coded.largest(row.source, row.bytes) for row in program.states), default=0)  # NO_SOURCE is behind all
     for item in program.instructions:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call):
-                starts = [o.offset for o in step.operands if o.region is Region.WEIGHTS and o.channels]
-                most = max(most, sum(map(around, starts)))
+                most = max(most, coded.of_call(step))
             elif isinstance(step, Dma) and step.source_region is Region.WEIGHTS:
-                most = max(most, largest(step.source_offset, step.bytes))
+                most = max(most, coded.largest(step.source_offset, step.bytes))
+    return most
+
+
+def layer_window_bytes(program: Program) -> int:
+    """Return the window size with which each layer is decoded once: a loop's calls stay there, each behind ALIGNMENT bytes."""
+    coded = _CodedSections(program)
+    most = window_bytes(program)
+    for item in program.instructions:
+        if isinstance(item, Loop):
+            sizes = [size for step in item.body if isinstance(step, Call) and (size := coded.of_call(step))]
+            most = max(most, sum(sizes) + ALIGNMENT * len(sizes) * (len(sizes) > 1))
     return most
 
 

@@ -210,9 +210,9 @@ def stored_payloads(pte: bytes, *, where: str) -> list[StoredPayload]:
         walker, program, plan = _open(pte, where, method)
         for position in plan.positions(7):
             delegate = walker.table(position, "delegate")
-            at, stored = _stored(walker, program, delegate)
+            at, stored = _read_stored(walker, program, delegate)
             apart = find_apart(stored)
-            place = -1 if apart is None else _named(walker, program, apart.key)[0]
+            place = -1 if apart is None else _read_named(walker, program, apart.key)[0]
             end = at + (len(stored) if apart is None else apart.payload_bytes)
             found.append(StoredPayload(delegate.text(0), _whole(walker, program, stored), at, end, place))
     return found
@@ -265,14 +265,14 @@ def _value(walker: Walker, position: int) -> PlanTensor:
 
 def _payload(walker: Walker, program: Table, delegate: Table) -> bytes:
     """A delegate's data with weights that are stored apart."""
-    return _whole(walker, program, _stored(walker, program, delegate)[1])
+    return _whole(walker, program, _read_stored(walker, program, delegate)[1])
 
 
 def _whole(walker: Walker, program: Table, stored: bytes) -> bytes:
-    return with_weights(stored, lambda key: _named(walker, program, key)[1], where=walker.source)
+    return with_weights(stored, lambda key: _read_named(walker, program, key)[1], where=walker.source)
 
 
-def _stored(walker: Walker, program: Table, delegate: Table) -> tuple[int, bytes]:
+def _read_stored(walker: Walker, program: Table, delegate: Table) -> tuple[int, bytes]:
     """A delegate's data and its place, inside the flatbuffer or in a segment behind it."""
     reference = delegate.table(1, "delegate data")
     if reference is None:
@@ -285,7 +285,7 @@ def _stored(walker: Walker, program: Table, delegate: Table) -> tuple[int, bytes
     return (0, b"") if data is None else (inline.target(0) + 4, data.tobytes())
 
 
-def _named(walker: Walker, program: Table, key: str) -> tuple[int, bytes]:
+def _read_named(walker: Walker, program: Table, key: str) -> tuple[int, bytes]:
     """The named data of a key and its place."""
     for position in program.positions(_NAMED_DATA):
         one = walker.table(position, "named data")

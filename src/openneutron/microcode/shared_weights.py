@@ -46,13 +46,13 @@ def key_of(weights: bytes) -> str:
 
 def without_weights(payload: bytes, key: str, *, where: str) -> bytes:
     """Return the payload without its weights, which begin the named data of this key."""
-    code = _padded(4 + 2 * (payload[0] + payload[1])) if len(payload) > 1 else 0
+    code = _padded_size(4 + 2 * (payload[0] + payload[1])) if len(payload) > 1 else 0
     if code + _SIZES.size > len(payload):
         raise FormatError("the payload ends inside its header", where=where)
     microcode, size = _SIZES.unpack_from(payload, code)
-    at = code + _padded(microcode)
+    at = code + _padded_size(microcode)
     return b"".join(
-        (payload[:at], payload[at + _padded(size) :], _TRAILER.pack(key.encode(), at, size, _VERSION, _MAGIC))
+        (payload[:at], payload[at + _padded_size(size) :], _TRAILER.pack(key.encode(), at, size, _VERSION, _MAGIC))
     )
 
 
@@ -79,9 +79,9 @@ def with_weights(payload: bytes, find: Callable[[str], bytes], *, where: str) ->
     if len(weights) != apart.size:
         message = f"the named data {apart.key!r} has {len(weights)} bytes, the payload needs {apart.size}"
         raise FormatError(message, where=where)
-    padding = bytes(_padded(apart.size) - apart.size)
+    padding = bytes(_padded_size(apart.size) - apart.size)
     return b"".join((payload[: apart.at], weights, padding, payload[apart.at : apart.payload_bytes]))
 
 
-def _padded(size: int) -> int:
+def _padded_size(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.litert.graph import Model, Tensor
-from openneutron.litert.passes.channel_groups import WEIGHTED, flattened
+from openneutron.litert.passes.channel_groups import WEIGHTED, flattened_channels
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ def _shift(error: Array, mean: Array, *, depthwise: bool) -> Array:
         shift: Array = (error * np.repeat(mean, error.shape[-1] // len(mean))).sum(tuple(range(error.ndim - 1)))
         return shift
     rows = error.reshape(error.shape[0], -1)
-    whole: Array = rows @ mean[flattened(rows.shape[1], len(mean))]
+    whole: Array = rows @ mean[flattened_channels(rows.shape[1], len(mean))]
     return whole
 
 

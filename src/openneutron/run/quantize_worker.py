@@ -137,7 +137,7 @@ class Quantizing:
             model = read_model(self.data)
             peaks = {name: one.peak for name, one in self.seen.items()}
             units = equalize_channels(model.main, peaks, balance) if balance is not None else {}
-            seen = {name: one.divided(units[name]) if name in units else one for name, one in self.seen.items()}
+            seen = {name: one.divide(units[name]) if name in units else one for name, one in self.seen.items()}
             ranges = useful_ranges(model.main, {name: one.range for name, one in seen.items()})
             usual = useful_ranges(model.main, {name: one.usual_range for name, one in seen.items()})
             for name in last_names(model.main):  # what is cut off an output is seen

@@ -52,7 +52,7 @@ class Seen:
         """The largest absolute value of each channel."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def divided(self, units: Array) -> Seen:
+    def divide(self, units: Array) -> Seen:
         """Return the statistics of the tensor with each channel divided by a positive number."""
         return Seen(
             self.low / units, self.high / units, self.mean / units, self.usual_low / units, self.usual_high / units
@@ -65,7 +65,7 @@ def watch(data: bytes, samples: Sequence[Sequence[Array]]) -> dict[str, Seen]:
     seen: dict[str, Seen] = {}
     for number, sample in enumerate(samples):
         for name, value in session.run(sample).items():
-            found = _seen(value)
+            found = _read_seen(value)
             before = seen.get(name)
             seen[name] = found if before is None else _join(before, found, number)
     return seen
@@ -101,7 +101,7 @@ class Watched:
         return {name: self._interpreter.get_tensor(at) for at, name in self.tensors.items()}
 
 
-def _seen(value: Array) -> Seen:
+def _read_seen(value: Array) -> Seen:
     rows = value.reshape(-1, value.shape[-1] if value.ndim else 1).astype(np.float64)
     rows = np.where(np.abs(rows) < _MASKED, rows, 0.0)
     low, high = rows.min(0), rows.max(0)

@@ -9,7 +9,7 @@ import pytest
 
 from openneutron.litert import DType
 from openneutron.litert.build import GraphBuilder
-from openneutron.litert.passes.channel_groups import ChannelGroups, channel_groups, flattened
+from openneutron.litert.passes.channel_groups import ChannelGroups, channel_groups, flattened_channels
 
 
 def between(
@@ -71,4 +71,4 @@ def test_channels_that_keep_their_unit(groups: ChannelGroups) -> None:
 
 
 def test_the_last_axis_is_the_innermost() -> None:
-    assert flattened(6, 3).tolist() == [0, 1, 2, 0, 1, 2]
+    assert flattened_channels(6, 3).tolist() == [0, 1, 2, 0, 1, 2]

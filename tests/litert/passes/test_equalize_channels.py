@@ -76,7 +76,7 @@ def test_the_network_computes_the_same_with_even_channels(balance: Balance) -> N
         assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4)
     after = watch(data, IMAGES)
     for name, unit in units.items():
-        assert np.allclose(after[name].peak, seen[name].divided(unit).peak, rtol=1e-3, atol=1e-5), name
+        assert np.allclose(after[name].peak, seen[name].divide(unit).peak, rtol=1e-3, atol=1e-5), name
 
     def spread(found: np.ndarray) -> float:
         return float(found.max() / found.min())

@@ -83,7 +83,7 @@ def _segment(data: bytes, segment: Table) -> tuple[int, int]:
     return start, start + size
 
 
-def _named(data: bytes, program: Table, key: bytes) -> tuple[int, int]:
+def _find_named(data: bytes, program: Table, key: bytes) -> tuple[int, int]:
     """Return the positions of the named data of a key."""
     segments = program.tables(4, "a segment")
     for one in program.tables(7, "named data"):
@@ -104,7 +104,7 @@ def _delegate(data: bytes, program: Table, start: int, end: int) -> Delegate:
     if end - start >= _APART.size and data[end - 4 : end] == _APART_MAGIC:
         end -= _APART.size
         key, place, size, version = _APART.unpack_from(data, end)[:4]
-        held, until = _named(data, program, key.rstrip(b"\0"))
+        held, until = _find_named(data, program, key.rstrip(b"\0"))
         if version != 1 or held + size > until:
             raise Refused(f"weights stored apart have version {version} and {size} of {until - held} bytes", end)
         apart = start + place, held, size

@@ -22,6 +22,7 @@ from openneutron.machine.simulator import DTYPES
 from openneutron.machine.window import least_window
 from openneutron.microcode.container import decode_container
 from openneutron.microcode.decode import decode, header_of, tensors_of
+from openneutron.microcode.encode import layer_window_bytes
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload, parse_payload
 from openneutron.microcode.reorder import in_argument_order, is_sorted
@@ -145,6 +146,11 @@ def _random(generator: np.random.Generator, row: TensorRow) -> Array:
     return np.frombuffer(generator.bytes(row.bytes), DTYPES[row.dtype]).reshape(row.shape)
 
 
+def _layer_bytes(blocks: tuple[bytes, bytes, bytes]) -> int:
+    """Return the window with which each layer's constants are decoded once; 0 where they are plain."""
+    return layer_window_bytes(decode(*blocks)) if header_of(blocks[0])["window_bytes"] else 0
+
+
 def payload_sizes(payload: Payload, data: bytes) -> dict[str, int]:
     """Return the sizes of a payload that its header declares, by the names of the macros."""
     container = decode_container(payload.microcode, profiling=payload.profiling)
@@ -166,6 +172,7 @@ def payload_sizes(payload: Payload, data: bytes) -> dict[str, int]:
         "STATE_BYTES": header_of(payload.microcode)["state_bytes"] if payload.converter == "open" else 0,
         "PLAIN_BYTES": header_of(payload.microcode)["plain_bytes"] if payload.converter == "open" else 0,
         "WINDOW_BYTES": header_of(payload.microcode)["window_bytes"] if payload.converter == "open" else 0,
+        "LAYER_BYTES": _layer_bytes(blocks) if payload.converter == "open" else 0,
         "BLOCK_BYTES": least_window(*blocks) if payload.converter == "open" else 0,
         "INPUTS": container.inputs,
         "OUTPUTS": container.outputs,

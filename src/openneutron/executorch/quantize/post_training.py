@@ -26,6 +26,7 @@ from openneutron.executorch.quantize.check.finite import loses_numbers, may_lose
 from openneutron.executorch.quantize.check.rewrites import describe_node
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.improve.equalize import equalize
+from openneutron.executorch.quantize.improve.equalize_weights import equalize_weights
 from openneutron.executorch.quantize.improve.refine import refine
 from openneutron.executorch.quantize.improve.round_groups import round_groups
 from openneutron.executorch.quantize.improve.smooth import smooth
@@ -138,6 +139,7 @@ def _quantize(
 _NOTES = {
     "groups": "layers rounded to 4 bits for the calibration data",
     "equalize": "groups of layers equalized",
+    "equalize weights": "pairs of layers equalized",
     "smooth": "layer norms smoothed",
 }
 
@@ -147,7 +149,10 @@ def _before(chosen: Choices, batches: Batches, quantizer: Quantizer) -> list[tup
     if chosen.smooth:
         steps.append(("smooth", lambda module: smooth(module, batches)))
     if chosen.equalize:
-        steps.append(("equalize", lambda module: equalize(module, batches)))
+        if chosen.per_channel:
+            steps.append(("equalize", lambda module: equalize(module, batches)))
+        else:
+            steps.append(("equalize weights", equalize_weights))
     if chosen.adaround and chosen.weights == "int4":
         narrow = getattr(quantizer, "has_four_bits", lambda node: False)
         steps.append(

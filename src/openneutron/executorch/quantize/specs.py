@@ -100,6 +100,15 @@ class Specs:
         kind = histogram_observer() if name == "histogram" else OBSERVERS[name]
         return kind.with_args(eps=smallest, **more)
 
+    def table(self) -> QuantizationSpec:
+        """Return INT8 over the whole range of a table whose rows are looked up, symmetric."""
+        return QuantizationSpec(
+            dtype=torch.int8, quant_min=-128, quant_max=127, qscheme=torch.per_tensor_symmetric,
+            observer_or_fake_quant_ctr=MinMaxObserver.with_args(
+                eps=SMALLEST_SCALE, qscheme=torch.per_tensor_symmetric, quant_min=-128, quant_max=127
+            ),
+        )  # fmt: skip
+
     def weight(
         self, channel_axis: int = 0, *, convolution: bool = False, shape: torch.Size | None = None
     ) -> QuantizationSpec:

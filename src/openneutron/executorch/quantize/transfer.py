@@ -49,11 +49,11 @@ def _copy_constant(source: GraphModule, name: str, target: GraphModule, place: s
         return
     owner, _, last = place.rpartition(".")
     module = target.get_submodule(owner)
-    if last in module._parameters:
+    if last in dict(module.named_buffers(recurse=False)):
+        setattr(module, last, value.detach())
+    else:
         delattr(module, last)
-    module.register_buffer(last, value.detach(), persistent=True) if last not in module._buffers else setattr(
-        module, last, value.detach()
-    )
+        module.register_buffer(last, value.detach())
 
 
 def _tensor(module: GraphModule, name: str) -> torch.Tensor:

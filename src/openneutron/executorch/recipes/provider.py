@@ -59,7 +59,7 @@ class EngineRecipeProvider(BackendRecipeProvider):
                 engines.quantizers(chosen, is_qat=is_qat),
                 options,
                 is_qat=is_qat,
-                before=[partial(equalize_model, options.calibration)] if chosen.equalize else [],
+                before=[partial(equalize_model, options.calibration, chosen.per_channel)] if chosen.equalize else [],
             ),
             lowering_recipe=LoweringRecipe(
                 partitioners=None if partitioner is None else [partitioner],

@@ -17,6 +17,7 @@ from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.check.rewrites import MOST_SAMPLES, RewriteCheck
 from openneutron.executorch.quantize.improve.equalize import equalize
+from openneutron.executorch.quantize.improve.equalize_weights import equalize_weights
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.pt2e import remove_guards
 from openneutron.executorch.quantize.train.training import TrainFunction, run_training
@@ -102,8 +103,13 @@ def fold_norms(model: GraphModule) -> GraphModule:
     return model
 
 
-def equalize_model(calibration: Batches | Callable[[], Batches] | None, model: GraphModule) -> GraphModule:
+def equalize_model(
+    calibration: Batches | Callable[[], Batches] | None, per_channel: bool, model: GraphModule
+) -> GraphModule:
     """Equalize the channels between layers, once batch norms are folded."""
+    if not per_channel:
+        equalize_weights(model)
+        return model
     batches = calibration() if callable(calibration) else calibration
     equalize(model, [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in batches or ()])
     return model

@@ -107,11 +107,11 @@ def channel_groups(graph: Graph) -> ChannelGroups:
     return groups
 
 
-def flattened(count: int, channels: int) -> Array:
+def flattened_channels(count: int, channels: int) -> Array:
     """Return the channel of each of `count` values that a flattened tensor has; the last axis is the innermost.
 
     Example:
-        >>> flattened(6, 3)
+        >>> flattened_channels(6, 3)
         array([0, 1, 2, 0, 1, 2])
     """
     return np.arange(count) % max(channels, 1)
@@ -210,7 +210,7 @@ def _visit_view(groups: ChannelGroups, given: int, result: int) -> bool:
     short, long = sorted((before, after), key=len)
     if not short or len(long) % len(short):
         return False
-    groups.join(long, [short[at] for at in flattened(len(long), len(short))])
+    groups.join(long, [short[at] for at in flattened_channels(len(long), len(short))])
     return True
 
 

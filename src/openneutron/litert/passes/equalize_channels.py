@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.litert.graph import Graph, Operator
-from openneutron.litert.passes.channel_groups import WEIGHTED, ChannelGroups, channel_groups, flattened
+from openneutron.litert.passes.channel_groups import WEIGHTED, ChannelGroups, channel_groups, flattened_channels
 
 Array = npt.NDArray[Any]
 _MOST: Final = 256.0  # times the unit of other channels: beyond, a channel is as good as empty
@@ -103,7 +103,7 @@ def _change_layer(graph: Graph, op: Operator, units: Mapping[int, Array]) -> Non
     if op.code == "DEPTHWISE_CONV_2D":
         values = values * np.repeat(given, weights.shape[-1] // len(given)) / result
     else:
-        read = given[flattened(weights.shape[-1], len(given))]
+        read = given[flattened_channels(weights.shape[-1], len(given))]
         values = values * read / result.reshape(-1, *[1] * (values.ndim - 1))
     _set(graph, op.inputs[at_weights], values)
     if len(op.inputs) > at_bias and op.inputs[at_bias] >= 0:

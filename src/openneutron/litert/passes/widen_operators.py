@@ -39,7 +39,7 @@ def widen_operators(graph: Graph, names: Collection[str], ranges: Ranges) -> dic
     for op in graph.operators:
         name = graph.tensors[op.outputs[0]].name if op.outputs else ""
         if name in names and op.code in _SLOPED | {"HARD_SWISH"} and graph.tensors[op.inputs[0]].name in ranges:
-            operators += writer.sloped(op) if op.code in _SLOPED else writer.hard_swish(op)
+            operators += writer.write_slope(op) if op.code in _SLOPED else writer.hard_swish(op)
         else:
             operators.append(op)
     graph.operators = operators
@@ -53,7 +53,7 @@ class _Writer:
         self.graph, self.ranges = graph, ranges
         self.made: dict[str, tuple[float, float]] = {}
 
-    def sloped(self, op: Operator) -> list[Operator]:
+    def write_slope(self, op: Operator) -> list[Operator]:
         """Write a slope for negative values, constant for all or for each channel."""
         x, result = op.inputs[0], op.outputs[0]
         if op.code == "PRELU":

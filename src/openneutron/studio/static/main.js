@@ -86,6 +86,8 @@ function listModels() {
       h("strong", {}, one.name), h("span", { class: "quiet block" }, `${KINDS[one.kind]}${one.bytes ? `, ${size(one.bytes)}` : ""}`)),
     h("button", { type: "button", class: "small", "aria-label": `Remove ${one.name}`, onclick: () => remove(one.id) }, "×"))));
   $("models-title").hidden = !state.models.length;
+  const now = $("models").querySelector(".now");
+  if (now) $("models").scrollTop = now.offsetTop - $("models").offsetTop; // a phone's list is short
 }
 
 async function remove(id) {

@@ -9,6 +9,7 @@ from torch import nn
 
 import openneutron as on
 from openneutron.errors import OpenNeutronError
+from openneutron.litert.read import read_model
 
 
 class Lookups(nn.Module):
@@ -52,3 +53,25 @@ def test_tokens_and_positions_outside(program: on.Program) -> None:
     for token, position in ((11, 0), (-1, 0), (0, 6)):
         with pytest.raises(OpenNeutronError, match="lies outside its tensor"):
             program.run(torch.tensor([[token]]), torch.tensor([position]))
+
+
+def test_beside_4_bit_weights_an_embedding_has_8_bits() -> None:
+    class Words(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.head = nn.Embedding(50, 32), nn.Linear(32, 32)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.head(self.words(tokens))
+
+    torch.manual_seed(0)
+    model, samples = Words().eval(), [(torch.tensor([at % 50]),) for at in range(0, 400, 7)]
+    given = {"activations": "int16", "adaround": False, "quality": "plain", "dump_intermediates": True}
+    for weights, kind in (("int4", "int8"), ("int8", "int16")):
+        program = on.compile(model, samples[0], calibration=samples, weights=weights, **given)
+        graph = read_model(bytes(program.intermediates["partition_0.tflite"])).main
+        (lookup,) = (op for op in graph.operators if op.code == "GATHER")
+        assert graph.tensors[lookup.inputs[0]].dtype == kind
+        assert graph.tensors[graph.outputs[0]].dtype == "int16"
+        want = model(*samples[3]).detach().numpy()
+        assert np.abs(np.asarray(program.run(*samples[3])[0]) - want).max() < (0.3 if weights == "int4" else 0.02)

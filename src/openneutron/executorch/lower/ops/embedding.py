@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openneutron.executorch.fx import value_of
+import torch
+from torch.fx import Node
+
+from openneutron.executorch.fx import operator_name, value_of
 from openneutron.executorch.lower.ops._positions import index_tensor
 from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
-    from torch.fx import Node
-
     from openneutron.executorch.lower.call import Call
     from openneutron.executorch.quantize.annotator import Annotator
 
 
 @annotates("aten.embedding.default", "aten.index.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Share the quantization parameters of table and result: stored values are copied."""
-    a.share_parameters(node)
+    """Share the quantization parameters of table and result: stored values are copied.
+
+    Beside 4-bit weights an embedding of 16-bit activations has 8 bits: its rows are requantized when they are read.
+    """
+    table = node.args[0]
+    narrow = a.specs.weights == "int4" and a.dtype is torch.int16 and operator_name(node) == "aten.embedding.default"
+    if narrow and isinstance(table, Node) and table.op == "get_attr" and a.is_float(table):
+        a.write(node, {table: a.specs.table()}, a.activation())
+    else:
+        a.share_parameters(node)
 
 
 def _looked_up(call: Call) -> tuple[str, int, Any]:

@@ -122,4 +122,6 @@ def _noise(end: Node, found: torch.Tensor, wanted: torch.Tensor) -> float:
         return 0.0
     largest = wanted.topk(2, dim=dim).indices
     pair = (found.reshape(wanted.shape) - wanted).gather(dim, largest)
-    return float((pair.select(dim, 0) - pair.select(dim, 1)).square().mean())
+    between = pair.select(dim, 0) - pair.select(dim, 1)
+    between = between[between.isfinite()]  # a mask may forbid all answers but one
+    return float(between.square().mean()) if between.numel() else 0.0

@@ -12,7 +12,7 @@ them, joins included.
 
 s is the root of a channel's range over the largest weight that reads it. Where only depth-wise layers read, whose weights
 have a scale for each channel anyway, s is the range. A clamp between 0 and 6 needs one end for all channels: those that reach
-it keep their scale, and the others stay below it.
+it keep their scale, and the others stay below it. Layers with one scale for all of their weights have `equalize_weights`.
 """
 
 from __future__ import annotations

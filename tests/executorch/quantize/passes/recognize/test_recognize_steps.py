@@ -106,12 +106,15 @@ def test_what_is_no_step_keeps_its_own_observers(model: nn.Module) -> None:
     assert not roles(model)
 
 
-@pytest.mark.parametrize("model", [Gates(), Cells()], ids=["gates", "cells"])
-def test_microcode_does_not_grow_with_the_steps(model: nn.Module) -> None:
+@pytest.mark.parametrize("network", [Gates, Cells], ids=["gates", "cells"])
+def test_microcode_does_not_grow_with_the_steps(network: type[nn.Module]) -> None:
+    torch.manual_seed(0)
+    model = network()
     sizes, errors = [], []
     for steps in (6, 12):
         inputs = (torch.randn(1, steps, INPUTS, generator=torch.Generator().manual_seed(0)),)
-        program = openneutron.compile(model.eval(), inputs, calibration=[inputs], observer="minmax")
+        # The search may correct the biases of each step, which then have weights of their own.
+        program = openneutron.compile(model.eval(), inputs, calibration=[inputs], observer="minmax", quality="plain")
         sizes.append(program.report.totals.microcode_bytes)
         errors.append((program.run(*inputs)[0] - model(*inputs)).abs().max())
     assert sizes[0] == sizes[1] and max(errors) < 0.05
