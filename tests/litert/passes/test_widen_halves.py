@@ -32,6 +32,24 @@ def test_a_half_becomes_the_constant_it_stands_for_and_the_result_is_the_same() 
     assert np.array_equal(wanted, found)
 
 
+def test_a_sparse_half_that_was_read_is_dense_already() -> None:
+    """The reader gives dense values; the network without DENSIFY computes the wanted result."""
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 6), DType.FLOAT32)
+    half = g.tensor("half", (4, 6), DType.FLOAT16, data=WEIGHTS)
+    dense, w = g.tensor("dense", (4, 6), DType.FLOAT16), g.tensor("w", (4, 6), DType.FLOAT32)
+    y = g.tensor("y", (1, 4), DType.FLOAT32)
+    g.op("DENSIFY", [half], [dense])
+    g.op("DEQUANTIZE", [dense], [w])
+    g.op("FULLY_CONNECTED", [x, w, -1], [y])
+    model = g.finish([x], [y])
+    assert widen_halves(model.main) == 2
+    assert [op.code for op in model.main.operators] == ["FULLY_CONNECTED"]
+    (wanted,) = LiteRtRunner(halves()).run([ROWS[:1]]).outputs.values()
+    (found,) = LiteRtRunner(write_model(model)).run([ROWS[:1]]).outputs.values()
+    assert np.array_equal(wanted, found)
+
+
 def test_one_that_is_an_output_of_the_graph_stays() -> None:
     model = read_model(halves(as_output=True))
     assert widen_halves(model.main) == 0 and len(model.main.operators) == 2
