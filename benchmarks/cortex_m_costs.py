@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import cortex_m  # noqa: E402
-from openneutron.cli.extract_payload import payload_of_file  # noqa: E402
+from openneutron.cli.inputs.payloads import payload_of_file  # noqa: E402
 from openneutron.compiler import kernels  # noqa: E402
 from openneutron.compiler.back.predict import predict  # noqa: E402
 from openneutron.machine import targets  # noqa: E402

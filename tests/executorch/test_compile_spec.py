@@ -13,7 +13,8 @@ from openneutron.errors import OptionError
 from openneutron.executorch import NeutronCompileSpecBuilder, NeutronPartitioner, generate_neutron_compile_spec
 from openneutron.executorch.compile_spec import conversion_options, from_specs
 from openneutron.executorch.deliver.backend import Partition
-from openneutron.executorch.pipeline import partitions_of, quantize
+from openneutron.executorch.delivery import partitions_of
+from openneutron.executorch.pipeline import quantize
 from openneutron.litert.read import read_model
 from openneutron.microcode.payload import parse_payload
 

@@ -15,6 +15,7 @@ import torch
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.capture.sources import Loaded
 from openneutron.executorch.engines import engines_of
+from openneutron.executorch.quality.improve import Wish, first_choices, given_choices
 from openneutron.executorch.quantize.accuracy import worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantized_model import quantize
@@ -32,10 +33,16 @@ def quantize_to_bytes(
     program: Any = loaded.model
     sqnr: float | None = None
     if loaded.calibration:
+        engines, wish, given = engines_of(recipe), Wish.of(options), given_choices(options)
+
+        def choose(exported: torch.export.ExportedProgram, chosen: Choices) -> Choices:
+            """Begin as a compile does that searches for nothing better."""
+            return first_choices(exported, chosen, wish, given) if engines.neutron and not engines.cortex_m else chosen
+
         with one_thread():  # a histogram's sums depend on the number of threads
             made = quantize(
                 loaded.model, loaded.example_inputs or (), loaded.calibration, Choices.of(options),
-                channels_last=channels_last, engines=engines_of(recipe),
+                channels_last=channels_last, engines=engines, choose=choose,
             )  # fmt: skip
             program, sqnr = made.program, worst_sqnr(made.compare())
     file = io.BytesIO()

@@ -50,9 +50,9 @@ def time_limit(seconds: float, *, end_process: bool = False) -> Iterator[None]:
         try:
             with lock:
                 over = True
-                # One that was asked for a moment ago and is not raised yet must not be raised behind the block.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
-        finally:  # it may be raised in here, once
+            for _ in range(2):  # Python raises what was asked for at the end of a turn of a loop: here at the latest
+                pass
+        finally:
             over = True
             for timer in timers:
                 timer.cancel()

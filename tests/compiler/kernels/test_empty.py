@@ -51,7 +51,7 @@ def test_an_empty_dimension_is_refused_with_its_tensor(code: str, target: str) -
                 continue  # shapes, axes and biases have rules of their own
             for dimension in range(len(tensor.shape)):
                 shape = (*tensor.shape[:dimension], 0, *tensor.shape[dimension + 1 :])
-                changed = (*tensors[:at], dataclasses.replace(tensor, shape=shape), *tensors[at + 1 :])
+                changed = (*tensors[:at], tensor._replace(shape=shape), *tensors[at + 1 :])
                 verdict = kernels.check(dataclasses.replace(signature, **{side: changed}), chip)
                 assert not verdict, f"{side} {at} of shape {list(shape)}"
                 assert str(list(shape)) in str(verdict.reason)

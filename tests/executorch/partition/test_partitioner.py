@@ -17,9 +17,10 @@ from openneutron.executorch import (
     NeutronTargetSpec,
     generate_neutron_compile_spec,
 )
+from openneutron.executorch.delivery import partitions_of
 from openneutron.executorch.partition.clusters import find_clusters
 from openneutron.executorch.partition.levels import cut
-from openneutron.executorch.pipeline import build, partitions_of, quantize
+from openneutron.executorch.pipeline import build, quantize
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch.ordered import ordered
