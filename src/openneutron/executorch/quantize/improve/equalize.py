@@ -25,6 +25,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.fx import arguments, operator_name, shape_of, value_of
+from openneutron.executorch.quantize.improve.channel_operators import CLAMPS, MEAN, clamp_end, flattens, keeps_channels
 from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
 
 SAMPLES: Final = 32  # enough for a stable maximum of each channel
@@ -40,14 +41,9 @@ _IMAGES: Final = frozenset(
      "aten.upsample_nearest2d.vec", "aten.upsample_bilinear2d.vec"}
 )  # fmt: skip
 _PRELU: Final = "aten.prelu.default"
-_CLAMPS: Final = frozenset(
-    f"aten.{name}.default" for name in ("relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
-)
 _PADS: Final = frozenset({"aten.pad.default", "aten.constant_pad_nd.default"})
 _JOINS: Final = frozenset({"aten.add.Tensor", "aten.add_.Tensor", "aten.sub.Tensor"})
-_FLATTEN: Final = frozenset({"aten.flatten.using_ints", "aten.view.default", "aten.reshape.default"})
-_MEAN: Final = "aten.mean.dim"
-_FUSED: Final = _CLAMPS | {"aten.relu.default", "aten.relu_.default"}
+_FUSED: Final = CLAMPS | {"aten.relu.default", "aten.relu_.default"}
 
 
 @dataclass(eq=False)
@@ -141,7 +137,7 @@ def _collect(group: Group, start: Node, layers: dict[Node, Layer]) -> bool:
             before = _inputs(node, group)
             if not before:
                 return False
-            waiting += [(one, 1 if _flattens(node) else repeat) for one in before]
+            waiting += [(one, 1 if flattens(node) else repeat) for one in before]
         for reader in node.users:
             layer = layers.get(reader)
             if layer is not None and reader.all_input_nodes.count(node) == 1 and reader.args[0] is node:
@@ -149,7 +145,7 @@ def _collect(group: Group, start: Node, layers: dict[Node, Layer]) -> bool:
                     return False
                 group.readers.append((layer, repeat))
             elif _inputs(reader, group):
-                waiting.append((reader, _size(reader, 1) // channels if _flattens(reader) else repeat))
+                waiting.append((reader, _size(reader, 1) // channels if flattens(reader) else repeat))
             else:
                 return False
     return True
@@ -164,8 +160,8 @@ def _inputs(node: Node, group: Group) -> tuple[Node, ...]:
         other = node.args[1]
         same = isinstance(other, Node) and other is not first and shape_of(first) == shape_of(other)
         return (first, other) if same else ()  # type: ignore[return-value]
-    if name in _CLAMPS:
-        end = _end(node)
+    if name in CLAMPS:
+        end = clamp_end(node)
         if end is None:
             return ()
         group.ends.add(end)
@@ -178,8 +174,8 @@ def _inputs(node: Node, group: Group) -> tuple[Node, ...]:
         given = arguments(node)
         zero = given.get("mode", "constant") == "constant" and not given.get("value")
         return (first,) if image and zero and len(given["pad"]) <= 2 * (_rank(first) - 2) else ()
-    known = name in _ELEMENTWISE or (image and (name in _IMAGES or (name == _MEAN and _keeps_channels(node))))
-    return (first,) if known or (group.axis == 1 and _flattens(node)) else ()
+    known = name in _ELEMENTWISE or (image and (name in _IMAGES or (name == MEAN and keeps_channels(node))))
+    return (first,) if known or (group.axis == 1 and flattens(node)) else ()
 
 
 class _Ranges(Interpreter):
@@ -249,25 +245,3 @@ def _size(node: Node, axis: int) -> int:
 
 def _rank(node: Node) -> int:
     return len(shape_of(node))
-
-
-def _end(node: Node) -> float | None:
-    """Return the upper end of a clamp that begins at 0, None for any other."""
-    given = arguments(node)
-    if "relu6" in operator_name(node):
-        return 6.0
-    low, high = (given.get("min_val", given.get("min")), given.get("max_val", given.get("max")))
-    return float(high) if low == 0 and isinstance(high, (int, float)) and high > 0 else None
-
-
-def _flattens(node: Node) -> bool:
-    """Return whether an image becomes a row for each sample."""
-    if operator_name(node) not in _FLATTEN:
-        return False
-    before, after = shape_of(node.args[0]), shape_of(node)  # type: ignore[arg-type]
-    return len(before) > 2 and len(after) == 2 and before[0] == after[0]
-
-
-def _keeps_channels(node: Node) -> bool:
-    rank, dims = _rank(node.args[0]), arguments(node)["dim"]  # type: ignore[arg-type]
-    return dims is not None and sorted(one % rank for one in dims) == list(range(2, rank))

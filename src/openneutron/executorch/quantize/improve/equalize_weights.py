@@ -18,6 +18,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.improve.channel_operators import CLAMPS, MEAN, clamp_end, flattens, keeps_channels
 from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
 
 # The search ends when scales move by less than 1 %: that no longer changes a range by a step of INT8.
@@ -30,11 +31,6 @@ _SAME = frozenset(
      "aten.max_pool2d.default", "aten.avg_pool2d.default", "aten.avg_pool1d.default",
      "aten.adaptive_avg_pool2d.default", "aten.dropout.default", "aten.clone.default", "aten.contiguous.default"}
 )  # fmt: skip
-_CLAMPS = frozenset(
-    f"aten.{name}.default" for name in ("relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
-)  # fmt: skip
-_FLATTEN = frozenset({"aten.flatten.using_ints", "aten.view.default", "aten.reshape.default"})
-_MEAN = "aten.mean.dim"
 
 
 @dataclass(frozen=True)
@@ -107,11 +103,11 @@ def _pair(first: Layer) -> Pair | None:
             repeat = _repeat(first, second, flat)
             return Pair(first, second, tuple(clamps), repeat) if repeat else None
         name = operator_name(reader)
-        if name in _CLAMPS and _ends(reader) is not None:
+        if name in CLAMPS and clamp_end(reader) is not None:
             clamps.append(reader)
-        elif name in _FLATTEN and first.channel_axis == 1 and not flat and _flattens(reader):
+        elif first.channel_axis == 1 and not flat and flattens(reader):
             flat = True
-        elif name == _MEAN and first.channel_axis == 1 and not flat and _keeps_channels(reader):
+        elif name == MEAN and first.channel_axis == 1 and not flat and keeps_channels(reader):
             flat = flat or not arguments(reader)["keepdim"]
         elif name not in _SAME or (flat and "pool" in name):
             return None
@@ -130,26 +126,6 @@ def _repeat(first: Layer, second: Layer, flat: bool) -> int:
     return read // written if read % written == 0 else 0
 
 
-def _ends(node: Node) -> float | None:
-    """Return the upper end of a clamp that begins at 0, None for any other."""
-    given = arguments(node)
-    if "relu6" in operator_name(node):
-        return 6.0
-    low, high = (given.get("min_val", given.get("min")), given.get("max_val", given.get("max")))
-    return float(high) if low == 0 and isinstance(high, (int, float)) and high > 0 else None
-
-
-def _flattens(node: Node) -> bool:
-    before, after = value_of(node.args[0]).shape, value_of(node).shape  # type: ignore[arg-type]
-    return len(before) > 2 and len(after) == 2 and before[0] == after[0]
-
-
-def _keeps_channels(node: Node) -> bool:
-    rank = len(value_of(node.args[0]).shape)  # type: ignore[arg-type]
-    dims = arguments(node)["dim"]
-    return dims is not None and sorted(one % rank for one in dims) == list(range(2, rank))
-
-
 def _tensors(
     model: GraphModule, pairs: list[Pair]
 ) -> tuple[dict[Node, torch.Tensor], dict[Node, torch.Tensor], dict[Node, torch.Tensor]]:
@@ -165,7 +141,7 @@ def _tensors(
                 biases[layer.node] = bias.double()
         count = weights[pair.first.node].shape[0] * weights[pair.first.node].shape[1]
         for node in pair.clamps:
-            clamps[node] = torch.full((count,), _ends(node) or 0.0, dtype=torch.float64)
+            clamps[node] = torch.full((count,), clamp_end(node) or 0.0, dtype=torch.float64)
     return weights, biases, clamps
 
 
