@@ -54,3 +54,20 @@ def test_noise_behind_clear_answers_is_told(kind: str) -> None:
 )
 def test_nothing_is_said_where_nothing_is_hidden(kind: str, gain: float, shift: float) -> None:
     assert warnings(kind, gain, shift) == ()
+
+
+def test_a_mask_that_forbids_all_answers_but_one_hides_nothing() -> None:
+    class Masked(nn.Module):
+        def __init__(self, low: float) -> None:
+            super().__init__()
+            self.low = low
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.masked_fill(x == 0, self.low).softmax(-1)
+
+    samples = [(row.reshape(1, 4),) for row in torch.eye(4)]
+    right, ours = (
+        torch.export.export(Masked(low), samples[0]).module(check_guards=False) for low in (-torch.inf, -60.0)
+    )
+    outputs = compare_outputs(run_all(right, samples), run_all(ours, samples))
+    assert saturated_warnings(ours, right, samples, outputs) == ()  # type: ignore[arg-type]
