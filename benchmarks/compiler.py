@@ -278,8 +278,12 @@ def grow(count: int) -> None:
     convert(data, Options(target=TARGET))
     taken = time.process_time() - began
     tracemalloc.start()  # a separate compile, because tracing takes time
-    convert(data, Options(target=TARGET))
-    print(taken, tracemalloc.get_traced_memory()[1] / 1024)
+    try:
+        convert(data, Options(target=TARGET))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    print(taken, peak / 1024)
 
 
 def models_of(files: Sequence[str], models: str | None, folder: Path) -> list[Model]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -30,5 +31,6 @@ def test_the_table_is_printed_without_vela(capsys: pytest.CaptureFixture[str], t
 
 def test_growth_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     compiler.grow(30)
+    assert not tracemalloc.is_tracing()  # it would slow down all that follows
     seconds, kib = map(float, capsys.readouterr().out.split())
     assert 0 < seconds < 60 and kib > 100
