@@ -89,9 +89,9 @@ def executorch() -> Iterator[tuple[str, bool]]:
 def latencies() -> Iterator[tuple[str, bool]]:
     """Predict each published latency by a fit on all others."""
     loads = [workload(point) for point in POINTS]
-    errors = left_out(loads)
-    widths = left_out_widths(errors)
-    for load, error, width in zip(loads, errors, widths, strict=True):
+    found = left_out(loads)
+    widths = left_out_widths(found)
+    for load, (error, _), width in zip(loads, found, widths, strict=True):
         p = load.point
         predicted = p.milliseconds * (1 + error)
         low, high = predicted / math.exp(width), predicted * math.exp(width)
@@ -100,7 +100,7 @@ def latencies() -> Iterator[tuple[str, bool]]:
             f"{low:.3f} to {high:.3f} ({error:+.1%})",
             low <= p.milliseconds <= high,
         )
-    sizes = np.abs(errors)
+    sizes = np.abs([one.error for one in found])
     yield (
         f"left out: mean {sizes.mean():.1%}, worst {sizes.max():.1%}",
         bool(sizes.mean() <= MEAN_WITHIN and sizes.max() <= WORST_WITHIN),

@@ -36,6 +36,8 @@ def test_a_chip_goes_before_all_chips_and_the_newest_before_older_ones() -> None
 def test_notes_say_which_files_stand_in() -> None:
     assert rules("mcxn94x", "3.0").note("mcxn94x") == ""
     assert "rules of 3.0 stand in" in rules("mcxn94x", "3.2").note("mcxn94x")
+    assert "rules of 3.1 stand in" in rules("imxrt2660", "2.x").note("imxrt2660")
+    assert not rules("imxrt2660", "2.x").scratch  # the chip is newer than the version: its own oldest rules
     assert "no file that NXP's converter made for imx95 is public" in rules("imx95").note("imx95")
 
 

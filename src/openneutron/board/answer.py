@@ -11,7 +11,8 @@ from typing import NamedTuple
 from openneutron.board.arena import Step, arena_bytes, method_bytes, planned_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
 from openneutron.board.flash import constant_bytes, kernel_bytes, microcode_bytes, prefetch_bytes, weight_bytes
-from openneutron.board.interval import LEFT_OUT, Learned, interval, unexercised_share
+from openneutron.board.fit import Learned, public_prior
+from openneutron.board.interval import LEFT_OUT, interval, unexercised_share
 from openneutron.board.loops import CpuWork, called_bytes
 from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan, unfilled_outputs
@@ -121,14 +122,17 @@ def stock_answer(
     npu_milliseconds = target.milliseconds(cycles)
     calls = delegate_call(target) * len(made.plans)
     cpu_milliseconds = (sum(cpu.values()) + calls) / target.cpu_clock_hz * 1e3
-    errors: Sequence[float] = LEFT_OUT
-    if learned is not None and target.name in NEUTRON_C:
+    errors, doubt = LEFT_OUT, 0.0
+    if made.plans and target.name in NEUTRON_C:
         work = workload_of(made, target)
-        npu_milliseconds = work.npu_milliseconds(learned.constants)
-        cpu_milliseconds = work.cpu_milliseconds(learned.constants)
-        errors = learned.errors
+        belief = learned.belief if learned else public_prior()
+        doubt = belief.doubt(work)
+        if learned is not None:
+            npu_milliseconds = work.npu_milliseconds(belief.constants)
+            cpu_milliseconds = work.cpu_milliseconds(belief.constants)
+            errors = learned.errors
     milliseconds = npu_milliseconds + cpu_milliseconds
-    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu), errors=errors)
+    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu), errors=errors, doubt=doubt)
     operators = [[graph.operators[i] for i in group] for group in made.groups]
     planned = planned_bytes(graph, made.steps)
     fetches = any(plan.tasks.prefetch_bytes for plan in made.plans)

@@ -1,7 +1,7 @@
 """Rules of NXP's converter by version: which operators it takes, calls, scratch, weights, microcode and arena.
 
 The table is `rules.toml`; each rule names the public file that shows it. Versions without public files for a chip, 2.x among
-them, take the newest rules before them.
+them, take the newest rules before them; a chip that is newer than the version takes its own oldest ones.
 
 Example:
     >>> rules("imxrt700", "3.0").tail, rules("mcxn94x", "3.0").tail
@@ -81,10 +81,15 @@ def table() -> tuple[Rule, ...]:
 
 @cache
 def rules(chip: str, version: str = SDK_VERSIONS[-1]) -> Rules:
-    """Return the rules of a version for a chip; a chip without rules of its own has those for all chips."""
+    """Return the rules of a version for a chip: those of the newest public files up to it, else of the chip's oldest ones.
+
+    A chip without public files has the rules for all chips.
+    """
     names = set(Rules._fields) - {"version", "shown_by"}
-    public = [one for one in _file()["public"].get(chip, ()) if _before(one, version)]
-    return Rules(version, public[-1] if public else "", **{name: rule(name, chip, version).value for name in names})
+    public = _file()["public"].get(chip, ())
+    shown_by = max((one for one in public if _before(one, version)), key=VERSIONS.index, default="".join(public[:1]))
+    by = shown_by if shown_by and _before(version, shown_by) else version
+    return Rules(version, shown_by, **{name: rule(name, chip, by).value for name in names})
 
 
 def rule(name: str, chip: str, version: str) -> Rule:

@@ -64,9 +64,11 @@ class Subject:
 def load_subject(file: Path, *, board: str = "") -> Subject:
     """Read a model file and check it against the limits of the runner that will take it."""
     from openneutron.errors import FormatError
-    from openneutron.modelrunner.limits import check_model, check_program
+    from openneutron.modelrunner.limits import board_of, check_model, check_program
 
     data, where = read_file(file), str(file)
+    if board:
+        board_of(board)  # a name that is unknown is refused whatever the file is
     kind = kind_of(data)
     if kind not in ("pte", "tflite"):
         hint = "compile it first: `openneutron compile`" if kind else "`openneutron inspect` says what it is"
@@ -77,7 +79,7 @@ def load_subject(file: Path, *, board: str = "") -> Subject:
         from openneutron.cli.inputs.frames import number_inputs
         from openneutron.microcode.pte import read_plan
 
-        check_program(data, where)
+        check_program(data, where, board)
         plan = read_plan(data, where=where)
         orders = tuple(one.dim_order for one in plan.inputs)
         return Subject(file, data, data, EXECUTORCH, tuple(number_inputs(plan.inputs)), orders)
