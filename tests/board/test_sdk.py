@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import openneutron
+from benchmarks.board_networks import BOARD_NETWORKS
 from benchmarks.networks import Layers
 from openneutron.board.sdk import NO_OUTPUT_PADDING, VERSIONS, Rules, rule, rules, table
 from openneutron.machine import targets
@@ -31,6 +32,13 @@ def test_a_chip_goes_before_all_chips_and_the_newest_before_older_ones() -> None
     assert rule("pads_output", "mcxn94x", "3.2").since == "3.0"
     with pytest.raises(KeyError):
         rule("no such rule", "imxrt700", "3.0")
+
+
+def test_rules_that_one_network_shows_can_be_left_out() -> None:
+    assert rules("imxrt700", "3.0", without="cifarnet").tail == ("SOFTMAX", "DEQUANTIZE")
+    assert rules("imxrt700", "3.0", without="ds_cnn_s").tail == rules("imxrt700", "3.0").tail
+    assert rules("mcxn94x", "1.2", without="ds_cnn_s").spread_first is False
+    assert {one.only for one in table()} - {""} <= set(BOARD_NETWORKS)
 
 
 def test_notes_say_which_files_stand_in() -> None:

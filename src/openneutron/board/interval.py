@@ -2,8 +2,8 @@
 
 `LEFT_OUT` has the error of each published latency when the constants are fitted without it. Their spread gives the half width
 of a 95 % prediction interval for one more model (Student's t, normal errors of the logarithm). It grows where the time hangs on
-constants that the published latencies hardly determine (`Belief.doubt` in `board/fit.py`), and with the share of the time spent in
-kernels that none of them exercises. `benchmarks/calibrate.py` prints the errors; a test checks them.
+constants that the published latencies hardly determine (`Belief.doubt` in `board/fit.py`), and with the share of the time spent
+in kernels that none of them exercises. `benchmarks/calibrate.py` prints the errors; a test checks them.
 
 Example:
     >>> interval(1.0, unexercised=0.0)

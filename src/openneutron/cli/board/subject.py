@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from openneutron.errors import OptionError
 from openneutron.files import kind_of, read_file
-from openneutron.litert.graph import DType, Tensor
+from openneutron.litert.graph import Tensor
 from openneutron.modelrunner.connect import EXECUTORCH, TFLM
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ def _is_open(data: bytes, where: str) -> bool:
 def _open_subject(file: Path, data: bytes) -> Subject:
     from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.cli.inputs.payloads import bordered_payload
-    from openneutron.executorch.deliver.embed import input_rows, numbered_border
-    from openneutron.machine.simulator import DTYPES
+    from openneutron.executorch.deliver.embed import input_tensors
     from openneutron.microcode.payload import parse_payload
     from openneutron.microcode.reorder import in_argument_order
 
@@ -154,11 +153,7 @@ def _open_subject(file: Path, data: bytes) -> Subject:
     where, blob, border = bordered_payload(data, file.name, None)
     blob = in_argument_order(blob, where=where)
     payload = parse_payload(blob, where=where)
-    rows = input_rows(payload, where=where)
-    names = (border or numbered_border(payload)).inputs
-    inputs = tuple(
-        Tensor(name, row.shape, DType(str(np.dtype(DTYPES[row.dtype])))) for name, row in zip(names, rows, strict=True)
-    )
+    inputs = tuple(input_tensors(payload, border.inputs if border else (), where=where))
     notes = (OPEN_NOTE, *(border.notes if border else ()))
     return Subject(file, data, blob, EXECUTORCH, inputs, ((),) * len(inputs), payload, notes)
 
