@@ -29,7 +29,7 @@ from openneutron.board.answer import stock_answer  # noqa: E402
 from openneutron.board.fit import believe  # noqa: E402
 from openneutron.board.interval import LEFT_OUT, spread  # noqa: E402
 from openneutron.board.ledger import HEAD, Measurement, Prediction, point_text, read_ledger  # noqa: E402
-from openneutron.board.sdk import VERSIONS  # noqa: E402
+from openneutron.board.sdk import version_of  # noqa: E402
 from openneutron.board.workload import NEUTRON_C  # noqa: E402
 from openneutron.files import write_file  # noqa: E402
 from openneutron.machine import targets  # noqa: E402
@@ -64,9 +64,7 @@ def sdk_of(point: Measurement) -> str:
     for one in (*POINTS, *UNEXPLAINED):
         if (one.target, one.network) == (point.chip, point.model) and one.milliseconds in point.milliseconds:
             return one.sdk
-    number = point.converter.partition("+")[0]
-    found = [one for one in VERSIONS if number.startswith(one.partition("-")[0].rstrip("x"))]
-    return found[-1] if found else "2.x"
+    return version_of(point.converter) if point.converter else "2.x"
 
 
 @cache

@@ -22,6 +22,7 @@ from openneutron.board.answer import converted_by_stock
 from openneutron.board.fit import Learned, Measured, believe, left_out, public_prior
 from openneutron.board.interval import LEFT_OUT
 from openneutron.board.ledger import Measurement, read_ledger
+from openneutron.board.sdk import version_of
 from openneutron.board.workload import NEUTRON_C, constants_in_files, workload_of
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import kind_of, read_file
@@ -116,5 +117,6 @@ def _plan_point(point: Measurement, ledger: Path, number: int) -> Measured:
     as_measured = replace(
         target, clock_hz=point.npu_hz or target.clock_hz, cpu_clock_hz=point.cpu_hz or target.cpu_clock_hz
     )
-    made = converted_by_stock(data, target, fetch_constants=point.fetch_constants, source=str(file))
+    sdk = version_of(point.converter)
+    made = converted_by_stock(data, target, fetch_constants=point.fetch_constants, source=str(file), sdk=sdk)
     return Measured(workload_of(made, as_measured), point.time)

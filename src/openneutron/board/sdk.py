@@ -115,6 +115,17 @@ def rule(name: str, chip: str, version: str, without: str = "") -> Rule:
     raise KeyError(name)
 
 
+def version_of(converter: str) -> str:
+    """Return the rules' version for a version of NXP's converter: the newest for "" and for one that is not known yet.
+
+    Example:
+        >>> version_of("1.2.0+0X1c933f1b"), version_of("2.1.3"), version_of("")
+        ('1.2', '2.x', '3.2')
+    """
+    found = [one for one in VERSIONS if converter.startswith(one.partition("-")[0].rstrip("x"))]
+    return found[-1] if found else VERSIONS[-1]
+
+
 @cache
 def _file() -> dict[str, Any]:
     with open(os.path.join(os.path.dirname(__file__), TABLE), "rb") as file:
