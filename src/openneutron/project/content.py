@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,6 @@ class Content:
     command: str
     npu: NpuModel | None = None
     reference: str = "this machine's simulator"
-    notes: tuple[str, ...] = field(default=())
 
     def files(self, *, sections: bool) -> dict[str, bytes]:
         """Return the files by path; with `sections` constants of the model go into linker sections of their own."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch.fx import GraphModule
 
+from openneutron.executorch.quantize.passes.bypass_joins import bypass_joins
 from openneutron.executorch.quantize.passes.decompose.decompose_attention import (
     decompose_attention,
     decompose_large_attention,
@@ -91,6 +92,7 @@ PASSES: tuple[Pass, ...] = (
     remove_aliases,
     split_probabilities,
     split_to_slices,
+    bypass_joins,
     recognize_steps,  # before constant folding changes the first step
     fold_constants,
     replace_operands,
