@@ -154,12 +154,6 @@ def _copy(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return src if src.shape == x.shape else src.expand(x.shape)
 
 
-def _adaptive_average3d(x: Tensor, output_size: list[int]) -> Tensor:
-    if any(size != 1 for size in output_size):
-        return torch.ops.aten._adaptive_avg_pool3d(x, output_size)
-    return x.mean([-3, -2, -1], True)
-
-
 def _fill(x: Tensor, value: Tensor) -> Tensor:
     return value.to(x.dtype).expand(x.shape)
 
@@ -218,7 +212,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "var.correction": _var_corrected, "var.dim": _var,
     "var_mean.correction": _with_mean(_var_corrected), "var_mean.dim": _with_mean(_var),
     "_upsample_nearest_exact1d.vec": _nearest_exact, "_upsample_nearest_exact2d.vec": _nearest_exact,
-    "adaptive_avg_pool3d.default": _adaptive_average3d, "copy.default": _copy,
+    "copy.default": _copy,
     "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
     "ones_like.default": _make_filled(1.0), "zeros_like.default": _make_filled(0.0),
     "select_scatter.default": _select_scatter, "slice_scatter.default": _slice_scatter,
