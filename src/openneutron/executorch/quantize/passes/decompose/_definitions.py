@@ -212,6 +212,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "var.correction": _var_corrected, "var.dim": _var,
     "var_mean.correction": _with_mean(_var_corrected), "var_mean.dim": _with_mean(_var),
     "_upsample_nearest_exact1d.vec": _nearest_exact, "_upsample_nearest_exact2d.vec": _nearest_exact,
+    "_upsample_nearest_exact3d.vec": _nearest_exact,
     "copy.default": _copy,
     "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
     "ones_like.default": _make_filled(1.0), "zeros_like.default": _make_filled(0.0),

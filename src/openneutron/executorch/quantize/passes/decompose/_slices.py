@@ -24,18 +24,17 @@ class Run(NamedTuple):
 
 def fold_depth(call: Insert, x: Node, begin: int = 0, end: int | None = None) -> Node:
     """Return the slices from `begin` to `end` as a batch of images."""
-    batch, channels, depth, height, width = value_of(x).shape
+    _, channels, depth, height, width = value_of(x).shape
     part = call(_aten.permute.default, x, _DEPTH_FIRST)
     stop = depth if end is None else end
     if (begin, stop) != (0, depth):
         part = call(_aten.slice.Tensor, part, 1, begin, stop)
-    return call(_aten.reshape.default, part, [batch * (stop - begin), channels, height, width])
+    return call(_aten.reshape.default, part, [-1, channels, height, width])
 
 
-def unfold_depth(call: Insert, images: Node, batch: int) -> Node:
-    """Return a batch of images as a batch of volumes."""
-    count, *image = value_of(images).shape
-    volumes = call(_aten.reshape.default, images, [batch, count // batch, *image])
+def unfold_depth(call: Insert, images: Node, slices: int) -> Node:
+    """Return a batch of images as a batch of volumes of so many slices; training leaves the size of the batch open."""
+    volumes = call(_aten.reshape.default, images, [-1, slices, *value_of(images).shape[1:]])
     return call(_aten.permute.default, volumes, _DEPTH_FIRST)
 
 
@@ -48,7 +47,7 @@ def pad_depth(call: Insert, x: Node, before: int, behind: int) -> Node:
 
 def take_slices(call: Insert, x: Node, taps: int, stride: int, dilation: int) -> list[Node]:
     """Return for each tap of a window the slices that the windows read there, as batches of images."""
-    batch, channels, depth, height, width = value_of(x).shape
+    _, channels, depth, height, width = value_of(x).shape
     count = (depth - dilation * (taps - 1) - 1) // stride + 1
     first, found = call(_aten.permute.default, x, _DEPTH_FIRST), []
     for tap in range(taps):
@@ -56,7 +55,7 @@ def take_slices(call: Insert, x: Node, taps: int, stride: int, dilation: int) ->
         part = first
         if count != depth:
             part = call(_aten.slice.Tensor, first, 1, begin, begin + (count - 1) * stride + 1, stride)
-        found.append(call(_aten.reshape.default, part, [batch * count, channels, height, width]))
+        found.append(call(_aten.reshape.default, part, [-1, channels, height, width]))
     return found
 
 

@@ -20,12 +20,13 @@ value alone, such as a ReLU, moves in front of the views, where it is fused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, is_static, operator_name, value_of
+from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
 from openneutron.executorch.quantize.passes.decompose._slices import (
@@ -38,6 +39,7 @@ from openneutron.executorch.quantize.passes.decompose._slices import (
 
 _aten: Any = torch.ops.aten
 _VOLUME = 5  # dimensions of a batch of volumes
+_NO_TAP = -1  # for slices of a transposed convolution that nothing reaches: they hold the bias
 _NORM = "aten.batch_norm.default"
 # Activations of one value: the first argument is the only tensor that is computed.
 _ACTIVATIONS = frozenset(
@@ -55,12 +57,15 @@ class _Parts(NamedTuple):
     join: Callable[[list[Node]], Node]
 
 
+_Rule = Callable[[Insert, dict[str, Any], Node], _Parts | None]
+
+
 def decompose_volumes(model: GraphModule) -> int:
     """Rewrite the graph in place; returns the number of rewritten nodes."""
     count = 0
     for node in list(model.graph.nodes):
         rule = _RULES.get(operator_name(node))
-        if rule is None or not is_static(node) or value_of(node).dtype != torch.float32:
+        if rule is None or value_of(node).dtype != torch.float32 or not _has_known_slices(node):
             continue
         call = Insert(model, node)
         x: Any = node.args[0]
@@ -75,6 +80,12 @@ def decompose_volumes(model: GraphModule) -> int:
     if count:
         model.graph.eliminate_dead_code()
     return count
+
+
+def _has_known_slices(node: Node) -> bool:
+    """Return whether all sizes but the batch's are numbers: training leaves that open."""
+    shapes = [value_of(one).shape[1:] for one in (node, node.args[0])]  # type: ignore[arg-type]
+    return all(isinstance(size, int) for shape in shapes for size in shape)
 
 
 def _move_inside(call: Insert, node: Node, parts: _Parts) -> Node:
@@ -95,11 +106,10 @@ def _are_numbers(rest: Any) -> bool:
     return not any(isinstance(one, Node) for one in rest)
 
 
-def _convolution(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None:
+def _convolution(call: Insert, given: dict[str, Any], x: Node) -> _Parts:
     weight, bias, groups = given["weight"], given["bias"], int(given["groups"])
     (depth, height, width), stride, dilation = value_of(weight).shape[2:], _three(given["stride"]), _three(given["dilation"])
     x, padding = _padding(call, given["padding"], x, (depth, height, width), dilation)
-    batch = value_of(x).shape[0]
     kernel = _Arranged(call, weight)
     if (height, width) == (1, 1) and stride[1:] == (1, 1) and padding[1:] == (0, 0):
         rows, space = _rows_of_slices(call, x)
@@ -121,37 +131,36 @@ def _convolution(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None:
         window["stride"][0] *= depth
         window["padding"][0] *= depth
     else:
-        stacked = call(_aten.stack.default, windows, 2)
-        image = call(_aten.flatten.using_ints, stacked, 1, 2)
+        image = _stack_as_channels(call, windows)
         weights = kernel(lambda w: w.flatten(1, 2))
     made = call(_aten.conv2d.default, image, weights, bias, *window.values(), groups)
-    return _Parts([made], lambda images: unfold_depth(call, images[0], batch))
+    return _Parts([made], lambda images: unfold_depth(call, images[0], value_of(call.node).shape[-3]))
 
 
-def _transposed(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None:
+def _transposed(call: Insert, given: dict[str, Any], x: Node) -> _Parts:
     """Return one transposed convolution for each place of an output slice between two input slices."""
     weight, groups = given["weight"], int(given["groups"])
     stride, padding, dilation, beyond = (
         _three(given[name]) for name in ("stride", "padding", "dilation", "output_padding")
     )
-    (batch, _, slices), kernel = value_of(x).shape[:3], value_of(weight).shape[2]
-    size = (slices - 1) * stride[0] - 2 * padding[0] + dilation[0] * (kernel - 1) + beyond[0] + 1
+    slices, kernel, size = value_of(x).shape[2], value_of(weight).shape[2], value_of(call.node).shape[-3]
     count = -(-size // stride[0])
+    # For each phase: the taps that reach it, and which input slice its first output slice reads there.
     phases = []
     for first in range(min(stride[0], size)):
         reach = {tap: first + padding[0] - tap * dilation[0] for tap in range(kernel)}
-        phases.append({tap: at // stride[0] for tap, at in reach.items() if at % stride[0] == 0})
-    if any(not taps for taps in phases) or (groups > 1 and any(len(taps) > 1 for taps in phases)):
-        return None  # slices that hold nothing but the bias; or groups whose slices would have to be sorted
+        taps = {tap: at // stride[0] for tap, at in reach.items() if at % stride[0] == 0}
+        phases.append(taps or {_NO_TAP: 0})
     before = max(0, -min(at for taps in phases for at in taps.values()))
     behind = max(0, max(at for taps in phases for at in taps.values()) + count - slices)
     padded = pad_depth(call, x, before, behind)
     arranged, images = _Arranged(call, weight), []
     for taps in phases:
         found = [fold_depth(call, padded, at + before, at + before + count) for at in taps.values()]
-        image = found[0] if len(found) == 1 else call(_aten.cat.default, found, 1)
-        chosen = [*taps]
-        weights = arranged(lambda w, chosen=chosen: torch.cat([w[:, :, tap] for tap in chosen]))  # type: ignore[misc]
+        image = found[0]
+        if len(found) > 1:
+            image = call(_aten.cat.default, found, 1) if groups == 1 else _stack_as_channels(call, found)
+        weights = arranged(partial(_weights_of_taps, taps=[*taps], together=groups == 1))
         images.append(
             call(
                 _aten.conv_transpose2d.input, image, weights, given["bias"], list(stride[1:]), list(padding[1:]),
@@ -160,13 +169,19 @@ def _transposed(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None:
         )  # fmt: skip
 
     def join(parts: list[Node]) -> Node:
-        volumes = [unfold_depth(call, one, batch) for one in parts]
+        volumes = [unfold_depth(call, one, count) for one in parts]
         if len(volumes) == 1:
             return volumes[0]
         together = call(_aten.flatten.using_ints, call(_aten.stack.default, volumes, 3), 2, 3)
         return together if len(parts) * count == size else call(_aten.slice.Tensor, together, 2, 0, size)
 
     return _Parts(images, join)
+
+
+def _weights_of_taps(weight: torch.Tensor, taps: list[int], together: bool) -> torch.Tensor:
+    """Return the weights of some taps as those of an image: tap after tap, or channel after channel."""
+    found = [torch.zeros_like(weight[:, :, 0]) if tap == _NO_TAP else weight[:, :, tap] for tap in taps]
+    return torch.cat(found) if together else torch.stack(found, 1).flatten(0, 1)
 
 
 def _max_pool(call: Insert, given: dict[str, Any], x: Node) -> _Parts:
@@ -183,7 +198,7 @@ def _max_pool(call: Insert, given: dict[str, Any], x: Node) -> _Parts:
 def _pool_along(call: Insert, x: Node, window: list[list[int]], ceil: bool) -> Node:
     if len(window[0]) > 1:
         pooled = call(_aten.max_pool2d.default, fold_depth(call, x), *window, ceil)
-        return unfold_depth(call, pooled, value_of(x).shape[0])
+        return unfold_depth(call, pooled, value_of(x).shape[2])
     rows, space = _rows_of_slices(call, x)
     (kernel,), (stride,), (padding,), (dilation,) = window
     pooled = call(_aten.max_pool2d.default, rows, [kernel, 1], [stride, 1], [padding, 0], [dilation, 1], ceil)
@@ -198,9 +213,8 @@ def _average_pool(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None
     counted, ceil = bool(given["count_include_pad"]), bool(given["ceil_mode"])
     if counted and padding[0]:
         x = pad_depth(call, x, padding[0], padding[0])
-    slices, batch = value_of(x).shape[2], value_of(x).shape[0]
-    count, volumes = value_of(call.node).shape[-3], []
-    for run in average_windows(slices, count, kernel[0], stride[0], 0 if counted else padding[0]):
+    volumes = []
+    for run in average_windows(value_of(x).shape[2], value_of(call.node).shape[-3], kernel[0], stride[0], 0 if counted else padding[0]):
         part = call(_aten.slice.Tensor, x, 2, run.begin, run.begin + (run.count - 1) * stride[0] + run.taps)
         windows = take_slices(call, part, run.taps, stride[0], 1)
         image = _stack_as_rows(call, windows)
@@ -208,7 +222,7 @@ def _average_pool(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None
             _aten.avg_pool2d.default, image, [kernel[1] * run.taps, kernel[2]], [stride[1] * run.taps, stride[2]],
             [padding[1] * run.taps, padding[2]], ceil, counted,
         )  # fmt: skip
-        volumes.append(unfold_depth(call, pooled, batch))
+        volumes.append(unfold_depth(call, pooled, run.count))
     made = volumes[0] if len(volumes) == 1 else call(_aten.cat.default, volumes, 2)
     return _Parts([made], lambda images: images[0])
 
@@ -231,7 +245,7 @@ def _adaptive_average(call: Insert, given: dict[str, Any], x: Node) -> _Parts | 
     return _Parts([made], lambda images: images[0])
 
 
-def _resize(target: Any) -> Callable[[Insert, dict[str, Any], Node], _Parts]:
+def _resize(target: Any) -> _Rule:
     def resize(call: Insert, given: dict[str, Any], x: Node) -> _Parts:
         corners = (given["align_corners"],) if "align_corners" in given else ()
         sizes, factors = given["output_size"], given["scale_factors"]
@@ -246,7 +260,7 @@ def _resize(target: Any) -> Callable[[Insert, dict[str, Any], Node], _Parts]:
         rows, space = _rows_of_slices(call, x)
         wide = _split_width(call, call(target, rows, *along(slice(0, 1), value_of(rows).shape[3], 1)), space)
         made = call(target, fold_depth(call, wide), *along(slice(1, 3), 0, None))
-        return _Parts([made], lambda images: unfold_depth(call, images[0], value_of(x).shape[0]))
+        return _Parts([made], lambda images: unfold_depth(call, images[0], value_of(call.node).shape[-3]))
 
     return resize
 
@@ -257,7 +271,7 @@ def _rows_of_slices(call: Insert, x: Node) -> tuple[Node, list[int]]:
 
 
 def _split_width(call: Insert, x: Node, space: list[int]) -> Node:
-    return call(_aten.reshape.default, x, [*value_of(x).shape[:3], *space])
+    return call(_aten.reshape.default, x, [-1, *value_of(x).shape[1:3], *space])
 
 
 def _stack_as_rows(call: Insert, windows: list[Node]) -> Node:
@@ -265,6 +279,11 @@ def _stack_as_rows(call: Insert, windows: list[Node]) -> Node:
     if len(windows) == 1:
         return windows[0]
     return call(_aten.flatten.using_ints, call(_aten.stack.default, windows, 3), 2, 3)
+
+
+def _stack_as_channels(call: Insert, windows: list[Node]) -> Node:
+    """Return images in which the channels of all windows are neighbours, so that groups stay whole."""
+    return call(_aten.flatten.using_ints, call(_aten.stack.default, windows, 2), 1, 2)
 
 
 def _padding(
@@ -313,9 +332,7 @@ def _three(given: Any) -> tuple[int, ...]:
     return tuple(int(one) for one in (numbers * 3 if len(numbers) == 1 else numbers))
 
 
-def _with_constant_weights(
-    rule: Callable[[Insert, dict[str, Any], Node], _Parts | None],
-) -> Callable[[Insert, dict[str, Any], Node], _Parts | None]:
+def _with_constant_weights(rule: _Rule) -> _Rule:
     """Return the rule for layers whose weights are constant; computed ones stay."""
 
     def check(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None:
@@ -324,7 +341,7 @@ def _with_constant_weights(
     return check
 
 
-_RULES: dict[str, Callable[[Insert, dict[str, Any], Node], _Parts | None]] = {
+_RULES: dict[str, _Rule] = {
     "aten.conv3d.default": _with_constant_weights(_convolution),
     "aten.conv3d.padding": _with_constant_weights(_convolution),
     "aten.conv_transpose3d.input": _with_constant_weights(_transposed),
