@@ -30,6 +30,10 @@ RANGE_KEY = (
     "openneutron_range"  # metadata of nodes whose largest magnitude is known beforehand: samples may not show it
 )
 
+# Metadata of nodes whose values are 0 or 1: an observer could cut the ones off where zeros are more frequent.
+MASK_KEY = "openneutron_mask"
+_MASK_STEPS = 128  # as many as a choice between 0 and 1 by one comparison has (lower/ops/where.py)
+
 # convert_pt2e folds these into the layer before them after training, so the layer's own result is never stored.
 TRAINED_NORMS = frozenset({"aten.batch_norm.default"})
 
@@ -72,9 +76,18 @@ class Annotator:
         most = node.meta.get(RANGE_KEY)
         if most is not None and self.dtype is torch.int16 and isinstance(output, QuantizationSpec):
             output = fixed_parameters(most / _WIDE_LARGEST, 0, self.dtype)
+        if MASK_KEY in node.meta:
+            mask = self._mask_spec()
+            inputs = {x: mask if isinstance(spec, QuantizationSpec) else spec for x, spec in inputs.items()}
+            output = mask if isinstance(output, QuantizationSpec) else output
         node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(
             input_qspec_map=dict(inputs), output_qspec=output, _annotated=True
         )
+
+    def _mask_spec(self) -> QuantizationSpecBase:
+        if self.dtype is torch.int16:
+            return fixed_parameters(1 / _WIDE_LARGEST, 0, self.dtype)
+        return fixed_parameters(1 / _MASK_STEPS, -1)
 
     def result_spec(self, node: Node) -> QuantizationSpecBase | None:
         """Return the spec that a node's result ends up with after all sharing; None if it is not annotated."""

@@ -45,6 +45,7 @@ from openneutron.executorch.quantize.passes.replace.replace_masked_fill import (
     replace_masked_fill,
 )
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_one_hot import replace_one_hot
 from openneutron.executorch.quantize.passes.replace.replace_operands import replace_operands
 from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
 from openneutron.executorch.quantize.passes.replace.replace_resize import replace_resize
@@ -83,6 +84,7 @@ PASSES: tuple[Pass, ...] = (
     decompose_volumes,
     replace_where,
     replace_mask,
+    replace_one_hot,
     replace_roll,
     replace_resize,
     replace_padding,

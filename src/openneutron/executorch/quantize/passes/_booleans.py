@@ -4,7 +4,8 @@
 x > 0                     where(x > 0, 1, 0), a table of x
 a > b                     where(a - b > 0, 1, 0)
 p and q                   the product of both
-p or q, p xor q           the larger one, the distance of both
+p or q                    the larger one
+p xor q                   (p and not q) or (not p and q)
 not (p and q)             (not p) or (not q): a comparison is negated in its table, at no cost
 ```
 """
@@ -17,6 +18,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.quantize.annotator import MASK_KEY
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
 
@@ -86,11 +88,19 @@ def as_number(model: GraphModule, call: Insert, mask: Any, *, negated: bool = Fa
     if name in _VIEWS:
         return call(mask.target, as_number(model, call, mask.args[0], negated=negated), *mask.args[1:])
     if name in _XOR:
-        one, other = as_number(model, call, mask.args[0], negated=negated), as_number(model, call, mask.args[1])
-        return call(_aten.abs.default, call(_aten.sub.Tensor, one, other))
+        sides = []
+        for flip in (False, True):
+            one = as_number(model, call, mask.args[0], negated=negated != flip)
+            sides.append(_join(call, _aten.mul.Tensor, one, as_number(model, call, mask.args[1], negated=not flip)))
+        return _join(call, _aten.maximum.default, *sides)
     if name in _AND | _OR:
         first, second = (as_number(model, call, one, negated=negated) for one in mask.args[:2])
-        together = _aten.mul.Tensor if (name in _AND) != negated else _aten.maximum.default
-        return call(together, first, second)
+        return _join(call, _aten.mul.Tensor if (name in _AND) != negated else _aten.maximum.default, first, second)
     condition = with_a_number(call, mask)
     return call(_aten.where.Scalar, condition, *((0.0, 1.0) if negated else (1.0, 0.0)))
+
+
+def _join(call: Insert, target: Any, one: Node, other: Node) -> Node:
+    made = call(target, one, other)
+    made.meta[MASK_KEY] = True
+    return made
