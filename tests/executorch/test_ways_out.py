@@ -21,6 +21,33 @@ NAMES = sorted(ways_out._WAYS_OUT)
 PARTLY_LOWERED = {"aten.embedding", "aten.eq", "aten.index", "aten.where", "dim_order_ops._to_dim_order_copy"}
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_operators_that_no_rule_lowers(name: str) -> None:
+    package, _, operator = name.partition(".")
+    if package == "aten":
+        assert hasattr(torch.ops.aten, operator)
+    lowered = any(edge.rpartition(".")[0] == name for edge in lowerings())
+    assert not lowered or name in PARTLY_LOWERED
+    assert ways_out.way_out(name) == ways_out.way_out(f"{name}.default") or package == name
+
+
+class Best(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.topk(self.layer(x), 4)[0]
+
+
+def test_a_compile_says_what_to_write_instead() -> None:
+    inputs = (torch.rand(1, 16),)
+    program = on.compile(Best().eval(), inputs, calibration=[inputs], quality="plain")
+    (found,) = (node for node in program.verdicts if node.operator == "aten.topk.default")
+    why, hint = ways_out.way_out("aten.topk")
+    assert not found.delegated and found.reason.endswith(f"has no lowering: {why}") and found.hint == hint
+
+
 def weigh(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return nn.functional.conv3d(x, weight)
 

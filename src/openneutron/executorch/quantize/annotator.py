@@ -18,7 +18,7 @@ from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.fx import arguments, is_changed, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import is_over_many, reach
-from openneutron.executorch.quantize.passes._insert import ROLE_KEY
+from openneutron.executorch.quantize.passes._insert import MASK_KEY, ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed_parameters
 
 # Activations that are fused into the convolution, linear layer or addition before them: no quantization in between.
@@ -30,9 +30,7 @@ RANGE_KEY = (
     "openneutron_range"  # metadata of nodes whose largest magnitude is known beforehand: samples may not show it
 )
 
-# Metadata of nodes whose values are 0 or 1: an observer could cut the ones off where zeros are more frequent.
-MASK_KEY = "openneutron_mask"
-_MASK_STEPS = 128  # as many as a choice between 0 and 1 by one comparison has (lower/ops/where.py)
+_MASK_STEPS = 128  # of 0 to 1, as many as a choice between 0 and 1 by one comparison has (lower/ops/where.py)
 
 # convert_pt2e folds these into the layer before them after training, so the layer's own result is never stored.
 TRAINED_NORMS = frozenset({"aten.batch_norm.default"})

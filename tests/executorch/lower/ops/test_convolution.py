@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from openneutron.errors import UnsupportedError
 from tests.executorch.harness import check, reasons
 
 CASES = {

@@ -18,9 +18,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, value_of
-from openneutron.executorch.quantize.annotator import MASK_KEY
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
-from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._insert import MASK_KEY, Insert
 
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 _aten: Any = torch.ops.aten

@@ -130,7 +130,12 @@ def test_16_bit_activations() -> None:
 @pytest.mark.full
 def test_training_with_an_open_batch() -> None:
     """The norm moves in front of the views with its statistics, and the arranged weights are trained."""
-    layers = [nn.Conv3d(2, 4, 3, padding=1, bias=False), nn.BatchNorm3d(4), nn.ReLU(), nn.ConvTranspose3d(4, 2, 2, stride=2)]
+    layers = [
+        nn.Conv3d(2, 4, 3, padding=1, bias=False),
+        nn.BatchNorm3d(4),
+        nn.ReLU(),
+        nn.ConvTranspose3d(4, 2, 2, stride=2),
+    ]
     torch.manual_seed(0)
     model = normalized(*layers).eval()
     images = torch.randn(4, 2, 3, 6, 6)

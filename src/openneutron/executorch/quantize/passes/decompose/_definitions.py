@@ -167,13 +167,11 @@ def _col2im(
     else:
         patches = columns.reshape(-1, channels * window, *sizes)
         places = torch.eye(window).reshape(window, 1, *kernel).repeat(channels, 1, 1, 1)
-        image = torch.nn.functional.conv_transpose2d(
-            patches, places, None, stride, padding, beyond, channels, dilation
-        )
+        image = torch.nn.functional.conv_transpose2d(patches, places, None, stride, padding, beyond, channels, dilation)
     return image if x.dim() == 3 else image.squeeze(0)
 
 
-def _clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:  # noqa: A002  the schema's names
+def _clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
     above = x if min is None else torch.maximum(x, min)
     return above if max is None else torch.minimum(above, max)
 

@@ -3,8 +3,8 @@
 Before:  y = batch_norm(x, g, b, mean, variance, eps), in evaluation, behind something that is no layer
 After:   y = x * f + s with constants f = g / sqrt(variance + eps), s = b - mean * f
 
-For images, and volumes seen as such, this is a depth-wise convolution of one pixel: each channel's factor has a scale of its own
-and the shift 32 bits, where the operands of a product and of a sum have 8 bits and share one scale.
+For images, and volumes seen as such, this is a depth-wise convolution of one pixel: each channel's factor has a scale of its
+own and the shift 32 bits, where the operands of a product and of a sum have 8 bits and share one scale.
 """
 
 from __future__ import annotations

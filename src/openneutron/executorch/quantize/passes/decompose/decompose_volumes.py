@@ -1,6 +1,6 @@
 """DecomposeVolumes: turns convolution, pooling and resizing of volumes [N, C, D, H, W] into those of images.
 
-Every slice of the result is one image, so the depth becomes part of the batch. A convolution still sums exactly and rounds once:
+Every slice of the result is one image: the depth becomes part of the batch. A convolution still sums exactly and rounds once:
 
 ```text
 y = conv3d(x, w), 3 slices deep         the slices d, d + 1, d + 2 that slice d of y reads become channels:
@@ -108,7 +108,11 @@ def _are_numbers(rest: Any) -> bool:
 
 def _convolution(call: Insert, given: dict[str, Any], x: Node) -> _Parts:
     weight, bias, groups = given["weight"], given["bias"], int(given["groups"])
-    (depth, height, width), stride, dilation = value_of(weight).shape[2:], _three(given["stride"]), _three(given["dilation"])
+    (depth, height, width), stride, dilation = (
+        value_of(weight).shape[2:],
+        _three(given["stride"]),
+        _three(given["dilation"]),
+    )
     x, padding = _padding(call, given["padding"], x, (depth, height, width), dilation)
     kernel = _Arranged(call, weight)
     if (height, width) == (1, 1) and stride[1:] == (1, 1) and padding[1:] == (0, 0):
@@ -214,7 +218,9 @@ def _average_pool(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None
     if counted and padding[0]:
         x = pad_depth(call, x, padding[0], padding[0])
     volumes = []
-    for run in average_windows(value_of(x).shape[2], value_of(call.node).shape[-3], kernel[0], stride[0], 0 if counted else padding[0]):
+    for run in average_windows(
+        value_of(x).shape[2], value_of(call.node).shape[-3], kernel[0], stride[0], 0 if counted else padding[0]
+    ):
         part = call(_aten.slice.Tensor, x, 2, run.begin, run.begin + (run.count - 1) * stride[0] + run.taps)
         windows = take_slices(call, part, run.taps, stride[0], 1)
         image = _stack_as_rows(call, windows)

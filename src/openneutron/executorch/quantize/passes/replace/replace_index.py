@@ -129,7 +129,13 @@ def _as_lookup(model: GraphModule, node: Node) -> int:
     x, index = given["self"], given["index"]
     shape, wanted = list(value_of(x).shape), list(value_of(index).shape)
     dim = int(given["dim"]) % max(len(shape), 1)
-    if not is_static(node) or not wanted or 0 in wanted or shape[:dim] != wanted[:dim] or shape[dim + 1 :] != wanted[dim + 1 :]:
+    if (
+        not is_static(node)
+        or not wanted
+        or 0 in wanted
+        or shape[:dim] != wanted[:dim]
+        or shape[dim + 1 :] != wanted[dim + 1 :]
+    ):
         return 0
     base = index
     while operator_name(base) in _REPEATS and len(value_of(base.args[0]).shape) == len(wanted):

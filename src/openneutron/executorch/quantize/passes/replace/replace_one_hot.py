@@ -12,9 +12,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.quantize.annotator import MASK_KEY
 from openneutron.executorch.quantize.passes._attributes import add_constant
-from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._insert import MASK_KEY, Insert
 
 _CASTS = frozenset({"aten.to.dtype", "aten._to_copy.default", "aten.type_as.default"})
 _MOST = 1024  # classes: the matrix takes the square of it in bytes

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import arguments, operator_name
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._booleans import (
     as_number,
