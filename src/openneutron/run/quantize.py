@@ -9,9 +9,11 @@ Example:
 
 from __future__ import annotations
 
-import json
+import math
+import socket
 import subprocess
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron import environment
-from openneutron.errors import FormatError, OptionError, RuntimeFailure
+from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
 from openneutron.litert.graph import DType, Model, Signature, Tensor
 from openneutron.litert.passes.drop_tensors import drop_tensors
@@ -34,6 +36,8 @@ from openneutron.litert.passes.widen_integers import widen_integers
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.report.model import OutputAccuracy
+from openneutron.run import wire
+from openneutron.run.find_noise import Noise, QuantizedTensor
 from openneutron.run.given import bind_inputs
 from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.patience import patience
@@ -44,24 +48,20 @@ SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by th
 _WORKER = "openneutron.run.quantize_worker"
 _PACKAGE = "ai_edge_quantizer"
 NO_METHODS = Methods()
-TRIALS = (
-    len(BALANCES) + 4
-)  # of a search for methods: none, each balance, ranges cut or not at two points, corrected biases
+_TRIALS = len(BALANCES) + 4  # of a search for methods, and what they share
+_START_SECONDS = 60  # a loaded machine starts Python in seconds
 
 
 @dataclass(frozen=True)
 class QuantizedModel:
     """A quantized model, how close each output is to the float model's on samples, and who made it.
 
-    `noise` is that of each group of operators that was asked for, against the signal of each output and then of the worst part
-    of each; `floor` is what remains with 16 bits everywhere.
+    `methods` are those it was made with, found by trying `tried`.
     """
 
     model: bytes
     outputs: tuple[OutputAccuracy, ...]
     made_by: str
-    noise: tuple[tuple[float, ...], ...] = ()
-    floor: tuple[float, ...] = ()
     methods: Methods = NO_METHODS
     tried: int = 0
 
@@ -81,45 +81,126 @@ def is_float(model: Model) -> bool:
 
 
 def quantize_float(
-    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8", wide: Sequence[str] = (),
-    groups: Sequence[Sequence[str]] = (), methods: Methods = NO_METHODS, goal: float | None = None,
-) -> QuantizedModel:  # fmt: skip
+    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8"
+) -> QuantizedModel:
     """Quantize a float model after calibrating it on samples: arrays, tuples of arrays, or mappings by input name.
 
-    Weights get a scale for each output channel; operators that have no integer kernel stay in float. Operators whose outputs
-    are named in `wide` get 16-bit activations where these have kernels. The noise of each of `groups` is measured alone. With a
-    goal in decibels, methods that cost no cycles are searched instead of taken from `methods`.
+    Weights get a scale for each output channel; operators that have no integer kernel stay in float.
     """
-    model = read_model(data, source=source)
-    if not is_float(model):
-        raise OptionError("the model is quantized already", where=source, hint="leave calibration out")
-    main = model.main
-    inputs = [main.tensors[at] for at in main.inputs]
-    found = samples_of(samples, inputs, source=source)
-    if not found:
-        raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
-    to_plain_float(model)
-    _name(model)
-    with tempfile.TemporaryDirectory(prefix="openneutron-") as folder:
-        place = Path(folder)
-        (place / "float.tflite").write_bytes(write_model(model))
-        np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
-        request = {
-            "activations": activations,
-            "wide": list(wide),
-            "groups": [list(one) for one in groups],
-            "goal": goal,
-            "methods": asdict(methods),
-        }
-        (place / "request.json").write_text(json.dumps(request))
-        _check(_run(place, patience(model) * (len(found) + 1 + len(groups) + TRIALS * (goal is not None))), source)
-        result = json.loads((place / "result.json").read_text())
-        outputs = tuple(OutputAccuracy(**one) for one in result["outputs"])
-        noise = tuple(map(tuple, result.get("noise", ())))
-        return QuantizedModel(
-            (place / "quantized.tflite").read_bytes(), outputs, result["made_by"], noise, tuple(result.get("floor", ())),
-            Methods.of(result["methods"]), result["tried"],
-        )  # fmt: skip
+    with FloatQuantizer(data, samples, source=source) as quantizer:
+        return quantizer.quantize(activations)
+
+
+class FloatQuantizer:
+    """Quantizes one float model in several ways, in a process of its own that runs the samples once.
+
+    Example:
+        >>> with FloatQuantizer(data, samples) as quantizer:
+        ...     plain, wide = quantizer.quantize(), quantizer.quantize(wide=["conv"])
+    """
+
+    def __init__(self, data: bytes, samples: Iterable[Any], *, source: str = "<bytes>") -> None:
+        model = read_model(data, source=source)
+        if not is_float(model):
+            raise OptionError("the model is quantized already", where=source, hint="leave calibration out")
+        main = model.main
+        inputs = [main.tensors[at] for at in main.inputs]
+        found = samples_of(samples, inputs, source=source)
+        if not found:
+            raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
+        to_plain_float(model)
+        _name(model)
+        self.count = len(found)
+        self._source, self._patience = source, patience(model)
+        self._folder = tempfile.TemporaryDirectory(prefix="openneutron-")
+        self._log = (Path(self._folder.name) / "log").open("w+b")
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            self._process = start(
+                _WORKER, str(theirs.fileno()), self._folder.name, stdout=self._log, stderr=self._log,
+                more={"TMPDIR": self._folder.name, "OPENBLAS_NUM_THREADS": "1"}, pass_fds=[theirs.fileno()],
+            )  # fmt: skip
+        written = write_model(model)
+        described, payload = wire.pack([np.stack(rows) for rows in zip(*found, strict=True)])
+        try:
+            self._ask({"model": len(written), "samples": described}, written + payload, runs=len(found) + 1)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> FloatQuantizer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        kill(self._process)
+        self._connection.close()
+        self._log.close()
+        self._folder.cleanup()
+
+    def quantize(
+        self, activations: str = "int8", *, wide: Sequence[str] = (), methods: Methods = NO_METHODS, compare: bool = True
+    ) -> QuantizedModel:
+        """Quantize with these activations; operators whose outputs are named in `wide` get 16 bits where they have kernels."""
+        request = {"do": "quantize", "activations": activations, "wide": list(wide), "methods": asdict(methods)}
+        return self._made({**request, "compare": compare}, runs=1 + compare)
+
+    def search(self, goal: float) -> QuantizedModel:
+        """Quantize with the methods that cost no cycles and come nearest to a goal in decibels."""
+        request = {"do": "search", "activations": "int8", "wide": [], "methods": asdict(NO_METHODS), "compare": True}
+        return self._made({**request, "goal": goal}, runs=_TRIALS)
+
+    def noise(self, methods: Methods, parts: Sequence[tuple[int, int, int, int]]) -> tuple[list[QuantizedTensor], Noise]:
+        """Measure the noise that each quantized tensor alone adds to each output and to parts of them."""
+        answer, _ = self._ask({"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=_TRIALS)
+        tensors = [QuantizedTensor([], set(makers), set(readers)) for makers, readers in answer["tensors"]]
+        return tensors, Noise(answer["alone"], answer["floor"])
+
+    def _made(self, request: dict[str, Any], runs: int) -> QuantizedModel:
+        answer, model = self._ask(request, runs=runs)
+        outputs = tuple(OutputAccuracy(**one) for one in answer["outputs"])
+        return QuantizedModel(model, outputs, answer["made_by"], Methods.of(answer["methods"]), answer["tried"])
+
+    def _ask(self, request: dict[str, Any], payload: bytes = b"", *, runs: int) -> tuple[dict[str, Any], bytes]:
+        """Send a request and wait for the answer, with the time limit of so many runs of all samples in LiteRT."""
+        seconds = self._patience * runs
+        until = time.monotonic() + seconds if seconds else math.inf
+        try:
+            wire.send(self._connection, request, payload, until=until)
+            answer = wire.receive(self._connection, until=until)
+        except TimeoutError:
+            hint = f"{environment.TIMEOUT} allows more for each sample, 0 any number"
+            raise RuntimeFailure(f"calibrating took more than {seconds} seconds and was stopped", hint=hint) from None
+        except (OSError, wire.Garbled):
+            answer = None
+        if answer is None:
+            raise self._failure()
+        return answer
+
+    def _failure(self) -> OpenNeutronError:
+        """Say why the process ended: a missing package, a crash, or the quantizer's message."""
+        try:
+            status = self._process.wait(_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            kill(self._process)
+            status = self._process.returncode
+        if status < 0:
+            return RuntimeFailure(
+                f"LiteRT crashed while it calibrated the model (signal {-status})", where=self._source,
+                hint="quantize the model where it was made, and compile that file",
+            )  # fmt: skip
+        self._log.seek(0)
+        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        last = (lines or ["no message"])[-1]
+        found = missing_extra(_PACKAGE, "quantizing a float LiteRT model")
+        if found is not None and f"No module named '{_PACKAGE}'" in last:
+            return found
+        return RuntimeFailure(
+            f"LiteRT's quantizer failed: {last}", where=self._source, hint="quantize the model where it was made"
+        )
 
 
 def to_plain_float(model: Model) -> None:
@@ -133,20 +214,6 @@ def to_plain_float(model: Model) -> None:
     changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations)
     if sum(change(graph) for graph in model.graphs for change in changes):
         drop_tensors(model)
-
-
-def _run(place: Path, seconds: int) -> subprocess.CompletedProcess[str]:
-    """Run the worker to its end, with the time limit of LiteRT's runs."""
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = start(_WORKER, str(place), more={"TMPDIR": str(place), "OPENBLAS_NUM_THREADS": "1"}, **pipes)
-    try:
-        _, err = process.communicate(timeout=seconds or None)
-    except subprocess.TimeoutExpired:
-        hint = f"{environment.TIMEOUT} allows more for each sample, 0 any number"
-        raise RuntimeFailure(f"calibrating took more than {seconds} seconds and was stopped", hint=hint) from None
-    finally:
-        kill(process)
-    return subprocess.CompletedProcess(process.args, process.returncode, "", err.decode("utf-8", "replace"))
 
 
 def stored_samples(path: Path) -> list[Any]:
@@ -209,21 +276,3 @@ def _name(model: Model) -> None:
         for side, indices in (("input", main.inputs), ("output", main.outputs))
     )
     model.signatures = [Signature(SIGNATURE, 0, inputs, outputs)]
-
-
-def _check(done: subprocess.CompletedProcess[str], source: str) -> None:
-    """Raise an error when the worker failed: a missing package, a crash, or the quantizer's message."""
-    if done.returncode == 0:
-        return
-    if done.returncode < 0:
-        raise RuntimeFailure(
-            f"LiteRT crashed while it calibrated the model (signal {-done.returncode})", where=source,
-            hint="quantize the model where it was made, and compile that file",
-        )  # fmt: skip
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    found = missing_extra(_PACKAGE, "quantizing a float LiteRT model")
-    if found is not None and f"No module named '{_PACKAGE}'" in last:
-        raise found
-    raise RuntimeFailure(
-        f"LiteRT's quantizer failed: {last}", where=source, hint="quantize the model where it was made"
-    )

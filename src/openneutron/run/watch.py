@@ -10,7 +10,7 @@ Example:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,11 +64,15 @@ def watch(data: bytes, samples: Sequence[Sequence[Array]]) -> dict[str, Seen]:
     session = Watched(data)
     seen: dict[str, Seen] = {}
     for number, sample in enumerate(samples):
-        for name, value in session.run(sample).items():
-            found = _read_seen(value)
-            before = seen.get(name)
-            seen[name] = found if before is None else _join(before, found, number)
+        add_seen(seen, session.run(sample), number)
     return seen
+
+
+def add_seen(seen: dict[str, Seen], values: Mapping[str, Array], count: int) -> None:
+    """Add the tensors of one more sample to the statistics of `count`."""
+    for name, value in values.items():
+        found = _read_seen(value)
+        seen[name] = _join(seen[name], found, count) if name in seen else found
 
 
 class Watched:
@@ -91,7 +95,7 @@ class Watched:
                 experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             )  # fmt: skip
         self._interpreter.allocate_tensors()
-        self._inputs = graph.inputs
+        self._inputs, self._outputs = graph.inputs, graph.outputs
 
     def run(self, sample: Sequence[Array]) -> dict[str, Array]:
         """Return all float tensors by name. The arrays are copies."""
@@ -99,6 +103,10 @@ class Watched:
             self._interpreter.set_tensor(at, value)
         self._interpreter.invoke()
         return {name: self._interpreter.get_tensor(at) for at, name in self.tensors.items()}
+
+    def outputs(self) -> list[Array]:
+        """Return the outputs of the last run. The arrays are copies."""
+        return [self._interpreter.get_tensor(at) for at in self._outputs]
 
 
 def _read_seen(value: Array) -> Seen:
