@@ -124,7 +124,7 @@ def measure_noise(
     signal = np.maximum(signal, np.finfo(np.float64).tiny)
 
     def noise_of(found: Sequence[Sequence[Array]], right: Sequence[Sequence[Array]]) -> list[float]:
-        total = sum((measure(_differences(a, b)) for a, b in zip(found, right, strict=True)), np.zeros(1))
+        total = sum((measure(differences(a, b)) for a, b in zip(found, right, strict=True)), np.zeros(1))
         return [float(one) for one in total / signal]
 
     alone = []
@@ -134,7 +134,8 @@ def measure_noise(
     return Noise(alone, noise_of(base, wanted))
 
 
-def _differences(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
+def differences(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
+    """Return what outputs differ by; what is not finite counts as no difference."""
     return [
         np.nan_to_num(a.reshape(b.shape).astype(np.float64) - b, nan=0.0, posinf=0.0, neginf=0.0)
         for a, b in zip(found, wanted, strict=True)

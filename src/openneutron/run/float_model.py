@@ -32,6 +32,7 @@ from openneutron.report.accuracy import nearness
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_arrays import compare_arrays
 from openneutron.run.find_noise import Noise, QuantizedTensor, measure_noise, quantized_tensors
+from openneutron.run.fit_ranges import fit_ranges
 from openneutron.run.layer_moments import LayerMoments
 from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.round_weights import round_weights
@@ -42,17 +43,17 @@ Array = npt.NDArray[Any]
 Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, first and last index
 
 _COMPARED: Final = 16  # samples on which two models are compared
+_SOME: Final = 8  # on these, where ranges are cut: rare values count
 _FEW: Final = 4  # on these, where only an order of noises is asked for
 _LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
 
 
 @dataclasses.dataclass(frozen=True)
 class _Floating:
-    """A float model, the range of each tensor, the usual one of those within, and the units of channels."""
+    """A float model, the range of each tensor, and the units of channels."""
 
     data: bytes
     ranges: dict[str, tuple[float, float]]
-    usual: dict[str, tuple[float, float]]
     units: dict[str, Array]
 
 
@@ -65,7 +66,7 @@ class FloatModel:
         self.wanted: list[list[Array]] = []
         watched = Watched(data)
         for number, sample in enumerate(samples):
-            add_seen(self.seen, watched.run(sample), number)
+            add_seen(self.seen, watched.run(sample))
             if number < _COMPARED:
                 self.wanted.append(watched.outputs())
         self._watched = watched
@@ -83,12 +84,17 @@ class FloatModel:
             if (figure := self._score(one, goal)) > highest + _LEAST_GAIN_DB:
                 best, highest = one, figure
 
-        attempt(dataclasses.replace(best, cut_ranges=True))
         start = best
         for balance in BALANCES:
             attempt(dataclasses.replace(start, balance=balance))
-        attempt(dataclasses.replace(best, cut_ranges=not best.cut_ranges))
+        attempt(dataclasses.replace(best, ranges=self._fit_ranges(best)))
         return best, tried
+
+    def _fit_ranges(self, methods: Methods) -> tuple[tuple[str, float], ...]:
+        made = self.quantize("int8", (), methods)
+        last = last_names(made.main)  # what is cut off an output is seen
+        names = self.seen.keys() - last
+        return fit_ranges(made, names, self.samples[:_SOME], _runs, _power)
 
     def quantize(self, activations: str, others: Sequence[str], methods: Methods) -> Model:
         """Quantize with these activations, and with the other width for operators by the names of their outputs."""
@@ -96,9 +102,10 @@ class FloatModel:
 
         floating = self._floating(methods.balance)
         model, ranges, names = read_model(floating.data), dict(floating.ranges), list(others)
-        if methods.cut_ranges:  # where there are 8 bits; with 16 there are steps enough
-            narrow = set(floating.usual) - set(others) if activations == "int8" else set(others) & set(floating.usual)
-            ranges |= {name: floating.usual[name] for name in narrow}
+        if activations == "int8":  # with 16 bits there are steps enough
+            for name, share in methods.ranges:
+                if name not in others:
+                    ranges[name] = ranges[name][0] * share, ranges[name][1] * share
         if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
             ranges |= more
             names += more
@@ -141,7 +148,7 @@ class FloatModel:
 
         def measure(outputs: Sequence[Array]) -> Array:
             pieces = [*outputs, *(outputs[at].take(range(low, high + 1), axis) for at, axis, low, high in parts)]
-            return np.array([np.square(one.astype(np.float64)).sum() for one in pieces])
+            return _power(pieces)
 
         few = self.samples[:_FEW]
         return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], _runs, measure)
@@ -172,10 +179,7 @@ class FloatModel:
             units = equalize_channels(model.main, peaks, balance) if balance is not None else {}
             seen = {name: one.divide(units[name]) if name in units else one for name, one in self.seen.items()}
             ranges = useful_ranges(model.main, {name: one.range for name, one in seen.items()})
-            usual = useful_ranges(model.main, {name: one.usual_range for name, one in seen.items()})
-            for name in last_names(model.main):  # what is cut off an output is seen
-                usual.pop(name, None)
-            self._floats[balance] = _Floating(write_model(model) if units else self.data, ranges, usual, units)
+            self._floats[balance] = _Floating(write_model(model) if units else self.data, ranges, units)
         return self._floats[balance]
 
 
@@ -205,6 +209,10 @@ def _runs(model: Model) -> Callable[[Sequence[Array]], list[Array]]:
         return [interpreter.get_tensor(at) for at in outputs]
 
     return run
+
+
+def _power(arrays: Sequence[Array]) -> Array:
+    return np.array([np.square(one.astype(np.float64)).sum() for one in arrays])
 
 
 def _to(value: Array, tensor: Tensor) -> Array:

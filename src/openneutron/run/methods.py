@@ -19,18 +19,22 @@ BALANCES: Final = (Balance(0.5, 0.5), Balance(0.5, 0.25), Balance(0.5, 0.0), Bal
 
 @dataclass(frozen=True)
 class Methods:
-    """How channels are equalized, None for not at all, whether weights are rounded by what samples hold, and ranges cut to the usual."""
+    """How channels are equalized, None for not at all, whether weights are rounded by what samples hold, and the tensors whose ranges are cut.
+
+    `ranges` has the share that is left of a tensor's range, by name.
+    """
 
     balance: Balance | None = None
     round_weights: bool = False
-    cut_ranges: bool = False
+    ranges: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Methods:
         """Return the methods that `dataclasses.asdict` made a mapping of."""
         balance = stored.get("balance")
         return cls(
-            Balance(**balance) if balance else None, bool(stored.get("round_weights")), bool(stored.get("cut_ranges"))
+            Balance(**balance) if balance else None, bool(stored.get("round_weights")), 
+            tuple((str(name), float(share)) for name, share in stored.get("ranges", ())),
         )
 
     @property
@@ -39,6 +43,6 @@ class Methods:
         done = {
             "channels equalized": self.balance is not None,
             "weights rounded by samples": self.round_weights,
-            "ranges cut to what is usual": self.cut_ranges,
+            "ranges cut where that leaves less noise": bool(self.ranges),
         }
         return tuple(words for words, is_done in done.items() if is_done)
