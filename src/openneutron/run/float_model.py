@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.litert.graph import Model, Tensor
+from openneutron.litert.graph import Graph, Model, Tensor
 from openneutron.litert.passes.drop_tensors import drop_tensors
 from openneutron.litert.passes.equalize_channels import Balance, equalize_channels
 from openneutron.litert.passes.float_twin import float_twin
@@ -102,9 +102,10 @@ class FloatModel:
 
         floating = self._floating(methods.balance)
         model, ranges, names = read_model(floating.data), dict(floating.ranges), list(others)
-        if activations == "int8":  # with 16 bits there are steps enough
+        if activations == "int8":
+            exact = _exact_names(model.main, set(others))
             for name, share in methods.ranges:
-                if name not in others:
+                if name not in exact:
                     ranges[name] = ranges[name][0] * share, ranges[name][1] * share
         if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
             ranges |= more
@@ -181,6 +182,13 @@ class FloatModel:
             ranges = useful_ranges(model.main, {name: one.range for name, one in seen.items()})
             self._floats[balance] = _Floating(write_model(model) if units else self.data, ranges, units)
         return self._floats[balance]
+
+
+def _exact_names(graph: Graph, wide: Collection[str]) -> set[str]:
+    """Return the tensors that have 16 bits for all that compute and read them: steps enough for whole ranges."""
+    narrow = [op for op in graph.operators if not any(graph.tensors[at].name in wide for at in op.outputs)]
+    touched = {graph.tensors[at].name for op in narrow for at in (*op.inputs, *op.outputs) if at >= 0}
+    return {tensor.name for tensor in graph.tensors} - touched
 
 
 def scheme_of(activations: str, others: Sequence[str] = ()) -> list[dict[str, Any]]:
