@@ -5,7 +5,7 @@ the share of the others. Each step adds the operators that remove most noise for
 the cycles are used up.
 
 Example:
-    >>> wide = choose_wide(tensors, noise, target=0.003, costs={"conv": 0.02}, most=0.2)
+    >>> wide = choose_wide(tensors, noise, target=0.003, costs={"conv": 0.02}, conversion=1e-7, most=0.2)
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from openneutron.run.find_noise import Noise, QuantizedTensor
 
 Array = npt.NDArray[Any]
 
-_SMALLEST_COST: Final = 0.001  # share of the cycles; an operator that is cheaper still adds a conversion of its input
-_LEAST_GAIN: Final = 1e-3  # powers of ten of noise; smaller steps only add operators
+_SMALLEST_COST: Final = 1e-4  # share of the cycles: what costs nothing is not better than all else by any factor
+_LEAST_GAIN: Final = 1e-2  # powers of ten of noise for all cycles; smaller steps only add operators
 
 
 def choose_wide(
-    tensors: Sequence[QuantizedTensor], noise: Noise, *, target: float, costs: Mapping[str, float], most: float
-) -> list[str]:
+    tensors: Sequence[QuantizedTensor], noise: Noise, *, target: float, costs: Mapping[str, float], conversion: float,
+    most: float,
+) -> list[str]:  # fmt: skip
     """Return operators, in the order in which they were chosen, that bring the noise of every part to `target`.
 
-    `costs` are what 16 bits add to the cycles for an operator, as a share of all, `most` what they may add together. Operators
-    without costs have no 16-bit form.
+    `costs` are what 16 bits add to the cycles for an operator, as a share of all, `conversion` what each element of a tensor
+    adds that some compute or read with 8 bits and others with 16, `most` what all may add together. Operators without costs
+    have no 16-bit form.
     """
     alone, floor = np.array(noise.alone).reshape(len(tensors), -1), np.array(noise.floor)
     wide: dict[str, None] = {}
@@ -46,16 +48,18 @@ def choose_wide(
         best: tuple[float, list[str], float] | None = None
         for move in moves:
             new = sorted(move - wide.keys())
-            cost = sum(max(costs[name], _SMALLEST_COST) for name in new)
+            after = wide.keys() | move
+            near = {at for name in new for at in touched[name]}
+            cost = sum(max(costs[name], 0.0) for name in new)
+            change = np.zeros(len(floor))
+            for at in near:
+                cost += conversion * (_converted(tensors[at], after) - _converted(tensors[at], wide.keys()))
+                change += (_noise_left(tensors[at], after) - kept[at]) * alone[at]
             if not new or used + cost > most:
                 continue
-            after = wide.keys() | move
-            change = np.zeros(len(floor))
-            for at in {at for name in new for at in touched[name]}:
-                change += (_noise_left(tensors[at], after) - kept[at]) * alone[at]
-            gain = _excess(total, target) - _excess(total + change, target)
-            if gain > _LEAST_GAIN and (best is None or gain / cost > best[0]):
-                best = gain / cost, new, cost
+            gain = (_excess(total, target) - _excess(total + change, target)) / max(cost, _SMALLEST_COST)
+            if gain > _LEAST_GAIN and (best is None or gain > best[0]):
+                best = gain, new, cost
         if best is None:
             break
         wide |= dict.fromkeys(best[1])
@@ -63,6 +67,12 @@ def choose_wide(
         kept = np.array([_noise_left(one, wide.keys()) for one in tensors])
         total = floor + kept @ alone
     return list(wide)
+
+
+def _converted(tensor: QuantizedTensor, wide: Set[str]) -> int:
+    """Return the elements of a tensor that both widths need, else 0."""
+    ends = tensor.makers | tensor.readers
+    return tensor.elements if not ends <= wide and not ends.isdisjoint(wide) else 0
 
 
 def _moves(tensor: QuantizedTensor, costs: Mapping[str, float]) -> list[frozenset[str]]:

@@ -42,6 +42,7 @@ class QuantizedTensor:
     indices: list[int] = field(default_factory=list)
     makers: set[str] = field(default_factory=set)
     readers: set[str] = field(default_factory=set)
+    elements: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def quantized_tensors(graph: Graph) -> list[QuantizedTensor]:
                     _join(groups, groups[result], groups[given])
     found = list({id(one): one for one in groups.values()}.values())
     for group in found:
+        group.elements = max(graph.tensors[at].elements for at in group.indices)
         for at in group.indices:
             group.makers |= _makers(graph, producers, at)
             group.readers |= _readers(graph, readers, at)

@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -83,14 +84,15 @@ def _widen(
     tensors, noise = quantizer.noise(methods, parts)
     builds, last = 1, ()  # type: tuple[int, tuple[str, ...]]
     most = most_cycles - start.result.report.totals.cycles / whole
-    spare = most
+    spare, conversion = most, _conversion(everywhere.report, whole)
     while builds < _BUILDS:
-        wide = tuple(choose_wide(tensors, noise, target=10 ** (-goal / 10), costs=costs, most=spare))
+        wide = tuple(choose_wide(tensors, noise, target=10 ** (-goal / 10), costs=costs, conversion=conversion, most=spare))
         if not wide or wide == last:
             break
         builds, last = builds + 1, wide
         again = quantizer.quantize(wide=wide, methods=methods)
         compiled = convert(again.model)
+        conversion = _conversion(compiled.report, whole) or conversion
         used = compiled.report.totals.cycles / whole - (most_cycles - most)
         if _fits(compiled.report, first, most_cycles) and is_better(again, best):
             best = Improved(again, compiled, (), wide)
@@ -106,6 +108,14 @@ def _costs(narrow: Report, wide: Report, whole: int) -> dict[str, float]:
     before, after = _cycles(narrow), _cycles(wide)
     converted = {one.name for one in wide.operators if one.converted}
     return {name: (after[name] - before[name]) / whole for name in before if name in converted}
+
+
+def _conversion(report: Report, whole: int) -> float:
+    """Return what changing the width of an element costs in a program, as a share; 0 where it changes none."""
+    changing = {one.index for one in report.operators if one.code == "QUANTIZE"}
+    kernels = [one for one in report.kernels if changing.issuperset(one.operators)]
+    elements = sum(math.prod(one.output_shape) for one in kernels)
+    return sum(one.cycles for one in kernels) / elements / whole if elements else 0.0
 
 
 def _cycles(report: Report) -> Counter[str]:

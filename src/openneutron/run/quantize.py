@@ -156,7 +156,7 @@ class FloatQuantizer:
     def noise(self, methods: Methods, parts: Sequence[tuple[int, int, int, int]]) -> tuple[list[QuantizedTensor], Noise]:
         """Measure the noise that each quantized tensor alone adds to each output and to parts of them."""
         answer, _ = self._ask({"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=_TRIALS)
-        tensors = [QuantizedTensor([], set(makers), set(readers)) for makers, readers in answer["tensors"]]
+        tensors = [QuantizedTensor([], set(one), set(other), size) for one, other, size in answer["tensors"]]
         return tensors, Noise(answer["alone"], answer["floor"])
 
     def _made(self, request: dict[str, Any], runs: int) -> QuantizedModel:

@@ -42,7 +42,7 @@ def _serve(model: FloatModel, request: dict[str, Any]) -> tuple[dict[str, Any], 
     methods, tried = Methods.of(request["methods"]), 0
     if request["do"] == "noise":
         tensors, noise = model.noise(methods, [tuple(one) for one in request["parts"]])
-        ends = [[sorted(one.makers), sorted(one.readers)] for one in tensors]
+        ends = [[sorted(one.makers), sorted(one.readers), one.elements] for one in tensors]
         return {"tensors": ends, "alone": noise.alone, "floor": noise.floor}, b""
     if request["do"] == "search":
         methods, tried = model.search(request["goal"])
