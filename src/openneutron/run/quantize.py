@@ -267,8 +267,20 @@ def samples_of(given: Iterable[Any], tensors: Sequence[Tensor], *, source: str) 
         counts = {len(row) for row in rows}
         if len(parts) != len(tensors) or len(counts) != 1:
             bind_inputs(tensors, parts, source=where)  # says what does not fit
-        found += [bind_inputs(tensors, sample, source=where) for sample in zip(*rows, strict=True)]
+        for row, sample in enumerate(zip(*rows, strict=True)):
+            found.append(bind_inputs(tensors, sample, source=where))
+            _check_finite(tensors, found[-1], f"{where}, row {row}" if len(rows[0]) > 1 else where)
     return found
+
+
+def _check_finite(tensors: Sequence[Tensor], sample: Sequence[Array], where: str) -> None:
+    """Raise for a sample whose range is no number; minus infinity is a mask."""
+    for tensor, value in zip(tensors, sample, strict=True):
+        if value.dtype.kind == "f" and not (value < np.inf).all():
+            what = "NaN" if np.isnan(value).any() else "infinity"
+            raise OptionError(
+                f"input '{tensor.name}' has {what}, which no range can hold", where=where, hint="leave the sample out"
+            )
 
 
 def _rows(part: Any, tensor: Tensor) -> list[Any]:
@@ -277,6 +289,8 @@ def _rows(part: Any, tensor: Tensor) -> list[Any]:
     shape = tensor.shape
     if array.shape == shape[1:] and shape[:1] == (1,):
         return [array[None]]
+    if array.ndim == len(shape) and array.shape[1:] == shape[1:] and shape and not array.size:
+        return []
     if array.ndim == len(shape) and array.shape[1:] == shape[1:] and shape and array.shape[0] % shape[0] == 0:
         return np.split(array, array.shape[0] // shape[0])
     return [array]

@@ -23,7 +23,7 @@ from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
 
 Array = npt.NDArray[Any]
-_MASKED = 3e38  # infinity and what is next to it mask values out: no range has them
+_MASKED = 1e38  # infinity and what is next to it mask values out, and a range beyond has no scale in float32
 
 
 @dataclass
