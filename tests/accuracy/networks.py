@@ -289,8 +289,8 @@ NETWORKS: tuple[Network, ...] = (
         _wake_word("Hey Rhasspy"), same_decision(0.5),
     ),
     Network(
-        "Okay Nabu wake word", "hears a word", "pyopen-wakeword", "pyopen_wakeword/models/okay_nabu.tflite",
-        _wake_word("Okay Nabu"), same_decision(0.5),
+        "Alexa wake word (LiteRT)", "hears a word", "pyopen-wakeword", "pyopen_wakeword/models/alexa.tflite",
+        _wake_word("Alexa"), same_decision(0.5),
     ),
     Network(
         "Wake word embedding (LiteRT)", "speech as numbers", "pyopen-wakeword", "pyopen_wakeword/models/embedding_model.tflite",

@@ -1,8 +1,8 @@
 """Choose the operators whose activations get 16 bits.
 
-A tensor has no noise once the operators that compute and read it all have 16 bits; where only some of its readers have, it keeps
-the share of the others. Each step adds the operators that remove most noise for their cycles, until the noise is low enough or
-the cycles are used up.
+A tensor has no noise once the operators that compute and read it all have 16 bits; where only some of its readers have, it
+keeps the share of the others. Each step adds the operators that remove most noise for their cycles, until the noise is low
+enough or the cycles are used up.
 
 Example:
     >>> wide = choose_wide(tensors, noise, target=0.003, costs={"conv": 0.02}, conversion=1e-7, most=0.2)
@@ -34,7 +34,7 @@ def choose_wide(
     adds that some compute or read with 8 bits and others with 16, `most` what all may add together. Operators without costs
     have no 16-bit form.
     """
-    alone, floor = np.array(noise.alone).reshape(len(tensors), -1), np.array(noise.floor)
+    alone, floor = np.array(noise.alone).reshape(len(tensors), len(noise.floor)), np.array(noise.floor)
     wide: dict[str, None] = {}
     used = 0.0
     kept = np.ones(len(tensors))

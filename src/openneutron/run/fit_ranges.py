@@ -41,7 +41,8 @@ def fit_ranges(
 
     def noise_of(tensor: QuantizedTensor, share: float) -> Array:
         rounded = run(float_twin(_with_range(model, tensor, share), steps=set(tensor.indices)))
-        return np.sum([measure(differences(rounded(one), right)) for one, right in zip(samples, base, strict=True)], axis=0)
+        found = [measure(differences(rounded(one), right)) for one, right in zip(samples, base, strict=True)]
+        return np.asarray(np.sum(found, axis=0))
 
     whole = [noise_of(one, 1.0) for one in tensors]
     total = np.maximum(np.sum(whole, axis=0), np.finfo(np.float64).tiny)

@@ -48,6 +48,10 @@ _FEW: Final = 4  # on these, where only an order of noises is asked for
 _LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
 
 
+class NoTwin(Exception):
+    """A quantized model has an operator that LiteRT does not have in float."""
+
+
 @dataclasses.dataclass(frozen=True)
 class _Floating:
     """A float model, the range of each tensor, and the units of channels."""
@@ -96,7 +100,7 @@ class FloatModel:
         names = self.seen.keys() - last
         try:
             return fit_ranges(made, names, self.samples[:_SOME], _runs, _power)
-        except (RuntimeError, ValueError):
+        except NoTwin:
             return ()
 
     def quantize(self, activations: str, others: Sequence[str], methods: Methods) -> Model:
@@ -157,14 +161,14 @@ class FloatModel:
         few = self.samples[:_FEW]
         try:
             return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], _runs, measure)
-        except (RuntimeError, ValueError):
+        except NoTwin:
             return [], Noise([], [0.0])
 
     def _score(self, methods: Methods, goal: float) -> float:
         made = self.quantize("int8", (), methods)
         try:
             return nearness(self._compare(_runs(float_twin(made))), goal)
-        except (RuntimeError, ValueError):  # LiteRT has an operator of it in INT8 alone
+        except NoTwin:  # LiteRT has an operator of it in INT8 alone
             return nearness(self.compare(made), goal)
 
     def _compare(self, run: Callable[[Sequence[Array]], list[Array]]) -> list[OutputAccuracy]:
@@ -213,11 +217,14 @@ def scheme_of(activations: str, others: Sequence[str] = ()) -> list[dict[str, An
 
 
 def _runs(model: Model) -> Callable[[Sequence[Array]], list[Array]]:
-    """Return a function that runs a float model in LiteRT's default kernels."""
+    """Return a function that runs a float twin in LiteRT's default kernels; raises `NoTwin` where LiteRT refuses it."""
     from ai_edge_litert.interpreter import Interpreter
 
-    interpreter = Interpreter(model_content=write_model(model), num_threads=1)
-    interpreter.allocate_tensors()
+    try:
+        interpreter = Interpreter(model_content=write_model(model), num_threads=1)
+        interpreter.allocate_tensors()
+    except (RuntimeError, ValueError) as error:
+        raise NoTwin from error
     inputs, outputs = model.main.inputs, model.main.outputs
 
     def run(sample: Sequence[Array]) -> list[Array]:

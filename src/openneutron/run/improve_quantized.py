@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -66,7 +66,9 @@ def improve_quantized(
     if is_better(free, best) and _fits(compiled.report, result.report, most_cycles):
         best = Improved(free, compiled, ())
     if lowest_sqnr(best.made.outputs) < goal:
-        best, more = _widen(quantizer, best, Improved(free, compiled, ()), result.report, goal, most_cycles, convert, is_better)
+        best, more = _widen(
+            quantizer, best, Improved(free, compiled, ()), result.report, goal, most_cycles, convert, is_better
+        )
         builds += more
     return replace(best, notes=_notes(made, result, best, goal, most_cycles, free.tried + builds))
 
@@ -86,7 +88,9 @@ def _widen(
     most = most_cycles - start.result.report.totals.cycles / whole
     spare, conversion = most, _conversion(everywhere.report, whole)
     while builds < _BUILDS:
-        wide = tuple(choose_wide(tensors, noise, target=10 ** (-goal / 10), costs=costs, conversion=conversion, most=spare))
+        wide = tuple(
+            choose_wide(tensors, noise, target=10 ** (-goal / 10), costs=costs, conversion=conversion, most=spare)
+        )
         if not wide or wide == last:
             break
         builds, last = builds + 1, wide
@@ -122,7 +126,7 @@ def _cycles(report: Report) -> Counter[str]:
     """Return the cycles of each operator; one that is written out in several has its own name before a slash."""
     names = {one.index: one.name for one in report.operators}
     known = {name.replace(";", "/"): name for name in names.values()}
-    found: Counter[str] = Counter({name: 0 for name in names.values()})
+    found: Counter[str] = Counter(dict.fromkeys(names.values(), 0))
     for kernel in report.kernels:
         for at in kernel.operators:
             before, _, _ = names[at].rpartition("/")

@@ -67,7 +67,8 @@ class Moments:
         found: Array = self.products / self.count - mean[..., :, None] * mean[..., None, :]
         size = found.shape[-1]
         power = np.trace(found, axis1=-2, axis2=-1) / size
-        return found + (_DAMPING * power + 1e-12)[..., None, None] * np.eye(size)
+        found += (_DAMPING * power + 1e-12)[..., None, None] * np.eye(size)
+        return found
 
 
 class LayerMoments:
@@ -146,7 +147,7 @@ def _windows(options: Any, given: Array, tall: int, wide: int) -> Array:
         missing = max(0, (-(-length // stride) - 1) * stride + one - length) if same else 0
         edges.append((missing // 2, missing - missing // 2))
     padded = np.pad(given, ((0, 0), *edges, (0, 0)))
-    views = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(1, 2))  # type: ignore[call-overload]
+    views = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(1, 2))
     found: Array = views[:, :: strides[0], :: strides[1], :, :: steps[0], :: steps[1]]
     return found
 

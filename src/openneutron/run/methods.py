@@ -19,7 +19,7 @@ BALANCES: Final = (Balance(0.5, 0.5), Balance(0.5, 0.25), Balance(0.5, 0.0), Bal
 
 @dataclass(frozen=True)
 class Methods:
-    """How channels are equalized, None for not at all, whether weights are rounded by what samples hold, and the tensors whose ranges are cut.
+    """How channels are equalized (None: not), whether weights are rounded by what samples hold, and ranges that are cut.
 
     `ranges` has the share that is left of a tensor's range, by name.
     """
@@ -33,7 +33,8 @@ class Methods:
         """Return the methods that `dataclasses.asdict` made a mapping of."""
         balance = stored.get("balance")
         return cls(
-            Balance(**balance) if balance else None, bool(stored.get("round_weights")), 
+            Balance(**balance) if balance else None,
+            bool(stored.get("round_weights")),
             tuple((str(name), float(share)) for name, share in stored.get("ranges", ())),
         )
 

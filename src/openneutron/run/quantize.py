@@ -153,7 +153,12 @@ class FloatQuantizer:
         self._folder.cleanup()
 
     def quantize(
-        self, activations: str = "int8", *, wide: Sequence[str] = (), methods: Methods = NO_METHODS, compare: bool = True
+        self,
+        activations: str = "int8",
+        *,
+        wide: Sequence[str] = (),
+        methods: Methods = NO_METHODS,
+        compare: bool = True,
     ) -> QuantizedModel:
         """Quantize with these activations; operators whose outputs are named in `wide` get 16 bits where they have kernels."""
         request = {"do": "quantize", "activations": activations, "wide": list(wide), "methods": asdict(methods)}
@@ -164,7 +169,9 @@ class FloatQuantizer:
         request = {"do": "search", "activations": "int8", "wide": [], "methods": asdict(NO_METHODS), "compare": True}
         return self._made({**request, "goal": goal}, runs=_TRIALS)
 
-    def noise(self, methods: Methods, parts: Sequence[tuple[int, int, int, int]]) -> tuple[list[QuantizedTensor], Noise]:
+    def noise(
+        self, methods: Methods, parts: Sequence[tuple[int, int, int, int]]
+    ) -> tuple[list[QuantizedTensor], Noise]:
         """Measure the noise that each quantized tensor alone adds to each output and to parts of them."""
         answer, _ = self._ask({"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=_TRIALS)
         tensors = [QuantizedTensor([], set(one), set(other), size) for one, other, size in answer["tensors"]]

@@ -67,14 +67,12 @@ def _as_float(tensor: Tensor) -> Tensor:
         return replace(tensor)
     data = None
     if tensor.data is not None:
-        data = real_values(tensor).astype(np.float32)
+        data = np.array(real_values(tensor), np.float32)
         data.flags.writeable = False
     return replace(tensor, dtype=DType.FLOAT32, quantization=None, data=data)
 
 
-def _round(
-    graph: Graph, made: Graph, at: int, value: int, steps: Collection[int] | None, same: dict[int, int]
-) -> None:
+def _round(graph: Graph, made: Graph, at: int, value: int, steps: Collection[int] | None, same: dict[int, int]) -> None:
     """Let `value` stand for a tensor, in its INT8 steps if these are asked for."""
     tensor = graph.tensors[at]
     if value != at:
