@@ -10,7 +10,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.litert.graph import DType, Graph, Model
+from openneutron.litert.passes.channel_groups import WEIGHTED
 from openneutron.litert.passes.float_twin import float_twin
 
 Array = npt.NDArray[Any]
@@ -53,8 +54,21 @@ class Noise:
     floor: list[float]
 
 
-def quantized_tensors(graph: Graph) -> list[QuantizedTensor]:
-    """Return the INT8 activations of a graph in its order.
+def exact_constants(graph: Graph, floating: Graph) -> dict[int, Array]:
+    """Return the float values of the INT8 constants of a graph but weights, by index: 16 bits of an operator are theirs too."""
+    weights = {op.inputs[WEIGHTED[op.code][1]] for op in graph.operators if op.code in WEIGHTED}
+    known = {tensor.name: tensor.data for tensor in floating.tensors if tensor.dtype is DType.FLOAT32}
+    found = {}
+    for at, tensor in enumerate(graph.tensors):
+        if tensor.dtype is DType.INT8 and tensor.is_constant and tensor.quantization is not None and at not in weights:
+            value = known.get(tensor.name)
+            if value is not None and value.shape == tensor.shape:
+                found[at] = value
+    return found
+
+
+def quantized_tensors(graph: Graph, constants: Collection[int] = ()) -> list[QuantizedTensor]:
+    """Return the INT8 activations of a graph in its order, and those constants that the operators read.
 
     An operator that moves values is maker and reader: a tensor has 16 bits where all that compute, move and read it have.
     """
@@ -79,7 +93,7 @@ def quantized_tensors(graph: Graph) -> list[QuantizedTensor]:
         for at in group.indices:
             group.makers |= _makers(graph, producers, at)
             group.readers |= _readers(graph, readers, at)
-    return found
+    return found + [QuantizedTensor([at], _readers(graph, readers, at)) for at in sorted(constants)]
 
 
 def _makers(graph: Graph, producers: dict[int, int], at: int) -> set[str]:
@@ -117,10 +131,10 @@ def _join(groups: dict[int, QuantizedTensor], one: QuantizedTensor, other: Quant
 
 def measure_noise(
     model: Model, tensors: Sequence[QuantizedTensor], samples: Sequence[Sequence[Array]], wanted: Sequence[Sequence[Array]],
-    run: Run, measure: Callable[[Sequence[Array]], Array],
+    run: Run, measure: Callable[[Sequence[Array]], Array], constants: Mapping[int, Array] | None = None,
 ) -> Noise:  # fmt: skip
     """Measure with `run`, which makes a function of a float model; `measure` gives the power of each part of the outputs."""
-    exact = run(float_twin(model, steps=()))
+    exact = run(float_twin(model, steps=(), exact=constants))
     base = [exact(sample) for sample in samples]
     signal = sum((measure(right) for right in wanted), np.zeros(1))
     signal = np.maximum(signal, np.finfo(np.float64).tiny)
@@ -131,7 +145,7 @@ def measure_noise(
 
     alone = []
     for tensor in tensors:
-        rounded = run(float_twin(model, steps=set(tensor.indices)))
+        rounded = run(float_twin(model, steps=set(tensor.indices), exact=constants))
         alone.append(noise_of([rounded(sample) for sample in samples], base))
     return Noise(alone, noise_of(base, wanted))
 

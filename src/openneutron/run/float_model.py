@@ -31,7 +31,7 @@ from openneutron.litert.write import write_model
 from openneutron.report.accuracy import nearness
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_arrays import compare_arrays
-from openneutron.run.find_noise import Noise, QuantizedTensor, measure_noise, quantized_tensors
+from openneutron.run.find_noise import Noise, QuantizedTensor, exact_constants, measure_noise, quantized_tensors
 from openneutron.run.fit_ranges import fit_ranges
 from openneutron.run.layer_moments import LayerMoments
 from openneutron.run.methods import BALANCES, Methods
@@ -99,7 +99,7 @@ class FloatModel:
         last = last_names(made.main)  # what is cut off an output is seen
         names = self.seen.keys() - last
         try:
-            return fit_ranges(made, names, self.samples[:_SOME], _runs, _power)
+            return fit_ranges(made, names, self.samples[:_SOME], run_twin, _power)
         except NoTwin:
             return ()
 
@@ -152,7 +152,8 @@ class FloatModel:
     def noise(self, methods: Methods, parts: Sequence[Place]) -> tuple[list[QuantizedTensor], Noise]:
         """Return the quantized tensors of the model with these methods, and the noise that each adds to outputs and parts."""
         made = self.quantize("int8", (), methods)
-        tensors = quantized_tensors(made.main)
+        constants = exact_constants(made.main, read_model(self._floating(methods.balance).data).main)
+        tensors = quantized_tensors(made.main, constants)
 
         def measure(outputs: Sequence[Array]) -> Array:
             pieces = [*outputs, *(outputs[at].take(range(low, high + 1), axis) for at, axis, low, high in parts)]
@@ -160,14 +161,14 @@ class FloatModel:
 
         few = self.samples[:_FEW]
         try:
-            return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], _runs, measure)
+            return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], run_twin, measure, constants)
         except NoTwin:
             return [], Noise([], [0.0])
 
     def _score(self, methods: Methods, goal: float) -> float:
         made = self.quantize("int8", (), methods)
         try:
-            return nearness(self._compare(_runs(float_twin(made))), goal)
+            return nearness(self._compare(run_twin(float_twin(made))), goal)
         except NoTwin:  # LiteRT has an operator of it in INT8 alone
             return nearness(self.compare(made), goal)
 
@@ -216,7 +217,7 @@ def scheme_of(activations: str, others: Sequence[str] = ()) -> list[dict[str, An
     return made + [{**other, "regex": f"(^|;){re.escape(name)}(;|$)"} for name in others]
 
 
-def _runs(model: Model) -> Callable[[Sequence[Array]], list[Array]]:
+def run_twin(model: Model) -> Callable[[Sequence[Array]], list[Array]]:
     """Return a function that runs a float twin in LiteRT's default kernels; raises `NoTwin` where LiteRT refuses it."""
     from ai_edge_litert.interpreter import Interpreter
 

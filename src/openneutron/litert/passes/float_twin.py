@@ -9,7 +9,7 @@ Steps of 16 bits are left out: they are too small to matter beside those of 8.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,14 +20,21 @@ from openneutron.litert.versions import version_of
 _CONVERTING = frozenset({"QUANTIZE", "DEQUANTIZE"})
 
 
-def float_twin(model: Model, *, steps: Collection[int] | None = None) -> Model:
+def float_twin(
+    model: Model, *, steps: Collection[int] | None = None, exact: Mapping[int, np.ndarray] | None = None
+) -> Model:
     """Return the twin of a model's main graph; with `steps` only these tensors, by index, are rounded.
+
+    `exact` has what constants are in float: those that are not among the steps have these values.
 
     Example:
         >>> twin = float_twin(read_model(quantized), steps=())  # the weights' error alone
     """
     graph = model.main
     made = Graph(graph.name, [_as_float(one) for one in graph.tensors], [], [*graph.inputs], [])
+    for at, value in (exact or {}).items():
+        if steps is not None and at not in steps:
+            made.tensors[at].data = value
     same: dict[int, int] = {}
     for at in graph.inputs:
         _round(graph, made, at, at, steps, same)
