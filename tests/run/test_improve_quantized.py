@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import openneutron as on
 from openneutron.convert import convert
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
 from openneutron.options import Options
-from openneutron.run import float_model
-from openneutron.run.float_model import FloatModel, NoTwin
 from openneutron.run.improve_quantized import _costs
 from openneutron.run.quantize import FloatQuantizer
 
@@ -65,17 +62,3 @@ def test_an_operator_written_out_in_several_has_their_cycles() -> None:
         )
     costs = _costs(narrow, wide, narrow.totals.cycles)
     assert set(costs) >= {"y", "z"} and costs["z"] > 2 * costs["y"] > 0
-
-
-def test_an_operator_of_int8_alone_costs_a_comparison_by_reference() -> None:
-    """Where LiteRT has no float twin, trials are compared by the slower kernels and no noise is measured."""
-    model = FloatModel(mixed(), [(row[None],) for row in ROWS])
-
-    def refuse(_: object) -> None:
-        raise NoTwin
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(float_model, "run_twin", refuse)
-        methods, tried = model.search(25.0)
-        assert tried > 2 and methods.round_weights and not methods.ranges
-        assert model.noise(methods, [])[1].alone == []
