@@ -24,6 +24,8 @@ from openneutron.litert.passes.float_twin import float_twin
 Array = npt.NDArray[Any]
 Run = Callable[[Model], Callable[[Sequence[Array]], list[Array]]]
 
+MOST_SAMPLES: Final = 8  # on which the noise of single tensors is measured: it is only compared with that of others
+_MOST_RUNS: Final = 1600  # of the network, of these; one of 200 tensors is measured on 8 samples
 _CONVERTING: Final = frozenset({"QUANTIZE", "DEQUANTIZE"})
 # Each value of the output is one of the input, or LiteRT wants one scale for both.
 _MOVING: Final = frozenset(
@@ -52,6 +54,16 @@ class Noise:
 
     alone: list[list[float]]
     floor: list[float]
+
+
+def count_samples(tensors: Sequence[QuantizedTensor]) -> int:
+    """Return on how many samples the noise of each of these tensors is measured.
+
+    Example:
+        >>> count_samples(tensors[:400])
+        4
+    """
+    return max(1, min(MOST_SAMPLES, _MOST_RUNS // max(1, len(tensors))))
 
 
 def exact_constants(graph: Graph, floating: Graph) -> dict[int, Array]:
@@ -135,6 +147,8 @@ def measure_noise(
 ) -> Noise:  # fmt: skip
     """Measure with `run`, which makes a function of a float model; `measure` gives the power of each part of the outputs."""
     exact = run(float_twin(model, steps=(), exact=constants))
+    count = count_samples(tensors)
+    samples, wanted = samples[:count], wanted[:count]
     base = [exact(sample) for sample in samples]
     signal = sum((measure(right) for right in wanted), np.zeros(1))
     signal = np.maximum(signal, np.finfo(np.float64).tiny)

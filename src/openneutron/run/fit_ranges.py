@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from openneutron.litert.graph import Graph, Model, copy_model
 from openneutron.litert.passes.float_twin import float_twin
-from openneutron.run.find_noise import QuantizedTensor, Run, differences, quantized_tensors
+from openneutron.run.find_noise import QuantizedTensor, Run, count_samples, differences, quantized_tensors
 
 Array = npt.NDArray[Any]
 
 _SHARES: Final = (0.8, 0.65, 0.5)  # of a range, one after the other while there is less noise
 _SLIGHT: Final = 0.9  # where the first is worse
+_MOST: Final = 128  # tensors that are tried, those with most noise
 _LEAST: Final = 2e-3  # of the noise of an output: tensors with less stay as they are
 
 
@@ -37,6 +38,7 @@ def fit_ranges(
     """
     tensors = quantized_tensors(model.main)
     exact = run(float_twin(model, steps=()))
+    samples = samples[: count_samples(tensors)]
     base = [exact(sample) for sample in samples]
 
     def noise_of(tensor: QuantizedTensor, share: float) -> Array:
@@ -47,7 +49,8 @@ def fit_ranges(
     whole = [noise_of(one, 1.0) for one in tensors]
     total = np.maximum(np.sum(whole, axis=0), np.finfo(np.float64).tiny)
     found: dict[str, float] = {}
-    for tensor, noise in zip(tensors, whole, strict=True):
+    order = np.argsort([-(noise / total).max() for noise in whole], kind="stable")
+    for tensor, noise in ((tensors[at], whole[at]) for at in order[:_MOST]):
         own = _names(model.main, tensor) & set(names)
         if not own or (noise / total).max() < _LEAST:
             continue

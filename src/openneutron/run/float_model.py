@@ -43,8 +43,6 @@ Array = npt.NDArray[Any]
 Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, first and last index
 
 _COMPARED: Final = 16  # samples on which two models are compared
-_SOME: Final = 8  # on these, where ranges are cut: rare values count
-_FEW: Final = 4  # on these, where only an order of noises is asked for
 _LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
 
 
@@ -99,7 +97,7 @@ class FloatModel:
         last = last_names(made.main)  # what is cut off an output is seen
         names = self.seen.keys() - last
         try:
-            return fit_ranges(made, names, self.samples[:_SOME], run_twin, _power)
+            return fit_ranges(made, names, self.samples, run_twin, _power)
         except NoTwin:
             return ()
 
@@ -159,9 +157,8 @@ class FloatModel:
             pieces = [*outputs, *(outputs[at].take(range(low, high + 1), axis) for at, axis, low, high in parts)]
             return _power(pieces)
 
-        few = self.samples[:_FEW]
         try:
-            return tensors, measure_noise(made, tensors, few, self.wanted[:_FEW], run_twin, measure, constants)
+            return tensors, measure_noise(made, tensors, self.samples, self.wanted, run_twin, measure, constants)
         except NoTwin:
             return [], Noise([], [0.0])
 

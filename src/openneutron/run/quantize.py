@@ -167,13 +167,15 @@ class FloatQuantizer:
     def search(self, goal: float) -> QuantizedModel:
         """Quantize with the methods that cost no cycles and come nearest to a goal in decibels."""
         request = {"do": "search", "activations": "int8", "wide": [], "methods": asdict(NO_METHODS), "compare": True}
-        return self._made({**request, "goal": goal}, runs=_TRIALS)
+        return self._made({**request, "goal": goal}, runs=self.count + _TRIALS)
 
     def noise(
         self, methods: Methods, parts: Sequence[tuple[int, int, int, int]]
     ) -> tuple[list[QuantizedTensor], Noise]:
         """Measure the noise that each quantized tensor alone adds to each output and to parts of them."""
-        answer, _ = self._ask({"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=_TRIALS)
+        answer, _ = self._ask(
+            {"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=self.count + _TRIALS
+        )
         tensors = [QuantizedTensor([], set(one), set(other), size) for one, other, size in answer["tensors"]]
         return tensors, Noise(answer["alone"], answer["floor"])
 

@@ -75,7 +75,7 @@ class Watched:
                 model_content=data, num_threads=1, experimental_preserve_all_tensors=True,
                 experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             )  # fmt: skip
-        self._interpreter.allocate_tensors()
+            self._interpreter.allocate_tensors()
         self._inputs, self._outputs = graph.inputs, graph.outputs
 
     def run(self, sample: Sequence[Array]) -> dict[str, Array]:
