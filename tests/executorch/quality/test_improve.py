@@ -11,6 +11,7 @@ import torch
 
 import openneutron as on
 from openneutron.errors import OptionError
+from openneutron.executorch.quality.goals import Measure
 from openneutron.executorch.quality.improve import Wish, costs_of, cycles_ratio, describe, given_choices
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.choices import Choices, LayerChoice
@@ -95,6 +96,21 @@ def test_trials_that_fail_leave_the_first_program(monkeypatch: pytest.MonkeyPatc
     program = compiled()
     assert program.pte == plain.pte
     assert any("MemoryError: too large" in note for note in program.report.notes)
+
+
+def test_the_search_goes_on_where_a_program_stays_below_what_its_trial_promised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measure, first = Trials.measure, []
+
+    def promise(self: Trials, choices: Choices) -> Measure:
+        first.append(choices)
+        found = measure(self, choices)
+        return Measure(found.sqnr + 20) if len(first) == 1 else found
+
+    monkeypatch.setattr(Trials, "measure", promise)
+    program = compiled()
+    assert len(first) > 1 and program.report.output_sqnr >= 25
 
 
 class Rows(torch.nn.Module):

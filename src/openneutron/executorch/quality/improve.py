@@ -131,9 +131,9 @@ def improve(
     narrow_layers = chosen.activations == "int8" or any(one.activations == "int8" for one in chosen.layers)
     if narrow_layers:
         search.find_layers(module)
-    if free:
-        search.try_free()
     built, choices, problem = first, chosen, ""
+    if free:
+        built, choices, problem = _try_free(first, chosen, wish, search, build)
     costs, plain = costs_of(first.report), first.report
     if free and wide and not search.reached:
         plain = _with_coarse_weights(first.report, chosen, fixed, build, stage)
@@ -156,15 +156,15 @@ def improve(
         try:
             made = build(search.best)
         except Exception as error:  # what was tried on top of a program that compiles must not fail the compile
-            problem = f"{type(error).__name__}: {error}"
+            problem = _sentence(error)
             break
-        ratio = cycles_ratio(made.report, plain)
-        if ratio <= limit and wish.goal.is_better(
-            wish.measure(made.report.outputs), wish.measure(built.report.outputs)
-        ):
+        ratio, found = cycles_ratio(made.report, plain), wish.measure(made.report.outputs)
+        if ratio <= limit and wish.goal.is_better(found, wish.measure(built.report.outputs)):
             built, choices = made, search.best
-        if search.best == narrow or (ratio <= limit and search.reached) or attempt + 1 == _BUILDS:
+        if search.best == narrow or (ratio <= limit and aim.is_reached(found, _FLOAT)) or attempt + 1 == _BUILDS:
             break
+        if search.reached:
+            search.aim_higher(search.measure.sqnr - found.sqnr)
         added = max(ratio / base - 1, 1e-3)
         most *= min(_MOST_GROWTH, (limit / base - 1) / added) * _MARGIN  # as wrong as the last estimate was
     if built is first and narrow != chosen and search.best != narrow and not problem:
@@ -173,6 +173,36 @@ def improve(
             built, choices = made, narrow
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
     return Improved(built, choices, notes, _warn_of_missed(wish, built.report))
+
+
+def _try_free(
+    first: T, chosen: Choices, wish: Wish, search: Search, build: Callable[[Choices], T]
+) -> tuple[T, Choices, str]:
+    """Try what costs no cycles; return the better program where trials reach the goal, its choices, and why a compile failed.
+
+    A program may stay below what its trial promised: the search then goes on, with a goal that is higher by what was missing.
+    """
+    aim, start = search.goal, wish.measure(first.report.outputs)
+    search.try_free()
+    if not search.reached or search.best == chosen:
+        return first, chosen, ""
+    search.stage("compiling with better choices")
+    try:
+        made = build(search.best)
+    except Exception as error:  # what was tried on top of a program that compiles must not fail the compile
+        return first, chosen, _sentence(error)
+    found, choices = wish.measure(made.report.outputs), search.best
+    better = wish.goal.is_better(found, start)
+    if not aim.is_reached(found, _FLOAT):
+        search.aim_higher(search.measure.sqnr - found.sqnr)
+        if not better:
+            search.best, search.measure = chosen, start
+        search.try_free()
+    return (made, choices, "") if better else (first, chosen, "")
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _with_coarse_weights(

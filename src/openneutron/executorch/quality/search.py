@@ -97,6 +97,11 @@ class Search:
         """Whether there is nothing more to try: the goal is reached, or the trials are used up."""
         return self.reached or len(self.done) >= self.budget
 
+    def aim_higher(self, decibels: float) -> None:
+        """Raise a goal in decibels by what a program lacks against its trial."""
+        if self.goal.sqnr is not None:
+            self.goal = Goal(sqnr=self.goal.sqnr + max(0.0, decibels))
+
     def try_free(self) -> None:
         """Try the choices for all layers that cost no cycles.
 

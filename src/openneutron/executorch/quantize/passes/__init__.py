@@ -20,6 +20,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_log_softmax impo
 from openneutron.executorch.quantize.passes.decompose.decompose_lstm import decompose_lstm
 from openneutron.executorch.quantize.passes.decompose.decompose_products import decompose_products
 from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
+from openneutron.executorch.quantize.passes.decompose.decompose_volumes import decompose_volumes
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
@@ -45,6 +46,7 @@ from openneutron.executorch.quantize.passes.replace.replace_masked_fill import (
     replace_masked_fill,
 )
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_one_hot import replace_one_hot
 from openneutron.executorch.quantize.passes.replace.replace_operands import replace_operands
 from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
 from openneutron.executorch.quantize.passes.replace.replace_resize import replace_resize
@@ -79,13 +81,15 @@ PASSES: tuple[Pass, ...] = (
     decompose_lstm,
     decompose_rnn,
     replace_max,
+    replace_channel_average,
+    decompose_volumes,
     replace_where,
     replace_mask,
+    replace_one_hot,
     replace_roll,
     replace_resize,
     replace_padding,
     replace_index,
-    replace_channel_average,
     replace_division,
     decompose_batch_norm,
     remove_dropout,

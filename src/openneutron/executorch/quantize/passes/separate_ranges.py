@@ -6,7 +6,8 @@ Before:  y = cat([boxes, scores], 1).permute(0, 2, 1)             boxes in 0..64
 After:   y = cat([boxes.permute(0, 2, 1), scores.permute(0, 2, 1)], 2), and the cat is computed in float
 
 In the middle of a network the join, and the layers that read it, compute with 16-bit activations, where they can. So does a
-product with a constant whose factors differ so much that 8 bits would make the smaller ones zero: strides of 640 and 1.
+product with a constant whose factors differ so much that 8 bits would make the smaller ones zero, strides of 640 and 1; one
+that is an output already where its factors differ as much as parts of a join may.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def _widen_products(model: GraphModule) -> int:
             continue
         data = [tensor_of(model, one) for one in node.all_input_nodes]
         sizes = [one.abs()[one != 0] for one in data if one is not None and one.is_floating_point()]
-        if any(one.numel() and _LOST * float(one.min()) < float(one.max()) < math.inf for one in sizes):
+        times = MIXED if any(user.op == "output" for one in _moved_nodes(node) for user in one.users) else _LOST
+        if any(one.numel() and times * float(one.min()) < float(one.max()) < math.inf for one in sizes):
             node.meta[_WIDE] = True
             count += 1
     return count
@@ -134,7 +136,7 @@ def _range(model: GraphModule, part: Any) -> float:
 
 
 def _moved_nodes(join: Node) -> list[Node]:
-    """Return a join and everything behind it that only moves its data, in graph order."""
+    """Return a join or product and everything behind it that only moves its data, in graph order."""
     found = {join}
     waiting = [join]
     while waiting:

@@ -8,10 +8,14 @@ After:   y = index_put(x, [None, position], rows)
 
 Before:  y = x[:, [0, 1], [2, 2]], gather(x, 1, [[3], [0]]), diagonal(x)
 After:   y = reshape(index_select(reshape(x, [-1, n]), 0, rows)), of the longest pieces of n values that stay together
+
+Before:  y = gather(x, 1, i.unsqueeze(-1).expand(b, k, c)), i of k positions in each of b sets known only at run time
+After:   y = reshape(index_select(reshape(x, [b * n, c]), 0, reshape(i + [[0], [n], [2n], …], [-1]))), n values in a set
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -22,7 +26,8 @@ from openneutron.executorch.quantize.passes._attributes import add_constant, ten
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _INDEX, _SELECT = "aten.index.Tensor", "aten.index_select.default"
-_COPY = "aten.index_copy.default"
+_COPY, _GATHER = "aten.index_copy.default", "aten.gather.default"
+_REPEATS = frozenset({"aten.expand.default", "aten.repeat.default", "aten.expand_as.default"})
 _OTHERS = frozenset(f"aten.{name}.default" for name in ("gather", "take", "diagonal"))
 
 
@@ -36,6 +41,9 @@ def replace_index(model: GraphModule) -> int:
             continue
         x = node.args[0]
         dim, picked = (0, None) if name in _OTHERS else _picked_positions(model, node)
+        if name == _GATHER and tensor_of(model, arguments(node)["index"]) is None:
+            count += _as_lookup(model, node)
+            continue
         if picked is None or not len(picked):
             count += 0 if name == _SELECT else _as_rows(model, node)
             continue
@@ -111,6 +119,42 @@ def _as_rows(model: GraphModule, node: Node) -> int:
     flat = call(aten.reshape.default, x, [-1, piece])
     picked = call(aten.index_select.default, flat, 0, constant)
     node.replace_all_uses_with(call(aten.reshape.default, picked, list(value_of(node).shape)))
+    model.graph.erase_node(node)
+    return 1
+
+
+def _as_lookup(model: GraphModule, node: Node) -> int:
+    """Rewrite a gather whose positions are the same for all values behind the dimension; returns 0 for others."""
+    given = arguments(node)
+    x, index = given["self"], given["index"]
+    shape, wanted = list(value_of(x).shape), list(value_of(index).shape)
+    dim = int(given["dim"]) % max(len(shape), 1)
+    if (
+        not is_static(node)
+        or not wanted
+        or 0 in wanted
+        or shape[:dim] != wanted[:dim]
+        or shape[dim + 1 :] != wanted[dim + 1 :]
+    ):
+        return 0
+    base = index
+    while operator_name(base) in _REPEATS and len(value_of(base.args[0]).shape) == len(wanted):
+        base = base.args[0]
+    places = list(value_of(base).shape)
+    if any(size != 1 for size in places[dim + 1 :]):
+        return 0
+    call, aten = Insert(model, node), torch.ops.aten
+    if places != [*wanted[: dim + 1], *places[dim + 1 :]]:
+        base = call(aten.expand.default, base, [*wanted[: dim + 1], *places[dim + 1 :]])
+    sets = prod(shape[:dim])
+    rows = call(aten.reshape.default, base, [sets, wanted[dim]])
+    if sets > 1:
+        with model.graph.inserting_before(node):
+            first = add_constant(model, "_first_rows", torch.arange(sets).unsqueeze(1) * shape[dim])
+        rows = call(aten.add.Tensor, rows, first)
+    flat = call(aten.reshape.default, x, [sets * shape[dim], prod(shape[dim + 1 :])])
+    picked = call(aten.index_select.default, flat, 0, call(aten.reshape.default, rows, [-1]))
+    node.replace_all_uses_with(call(aten.reshape.default, picked, wanted))
     model.graph.erase_node(node)
     return 1
 
