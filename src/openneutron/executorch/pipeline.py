@@ -269,7 +269,7 @@ def _improve(
         return dataclasses.replace(deliver, stages=stages)(again.program, session, again.module, again)
 
     def judge(found: Sequence[Any]) -> Measure:
-        return measure_parts(found, made.wanted, made.labels, wish.metric, wish.decibels)
+        return measure_parts(found, made.wanted[: len(found)], made.labels, wish.metric, wish.decibels)
 
     trials = Trials(made.exported, made.calibration, made.samples, made.wanted, judge, engines.quantizer)
     with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):

@@ -132,6 +132,20 @@ class Search:
         """Return the noise that the weights of the best choices make, as a share of what the goal allows."""
         return float(self.find_layers()[1].floor.max(initial=0.0)) / self._target()
 
+    def floor_of(self, choices: Choices) -> float:
+        """Return the noise that the weights of some choices make, as a share of what the goal allows.
+
+        Corrected biases are left out: with activations in float they correct what is not there.
+        """
+        try:
+            module = self.trials.quantize(replace(choices, correct_bias=False))
+        except Exception:  # a method that fails on this network is no reason to fail a compile
+            return float("inf")
+        found = measure_noise(
+            module, find_tensors(module), self.trials.samples, self.trials.wanted, self.labels, alone=False
+        )  # fmt: skip
+        return float(found.floor.max(initial=0.0)) / self._target()
+
     def widen(self, costs: Mapping[str, float], most: float, price: Callable[[Choices], float] | None = None) -> None:
         """Give layers 16-bit activations, as many as the goal needs.
 

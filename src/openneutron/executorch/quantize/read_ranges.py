@@ -9,7 +9,7 @@ Observers without a histogram keep their own range, without the ends behind whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name
 from openneutron.executorch.quantize.passes._attributes import tensor_of
+from openneutron.report.accuracy import MANY_SAMPLES
 
 _UNARY: Final = frozenset(
     f"aten.{name}.default" for name in (
@@ -33,6 +34,8 @@ _MOST_SLOPES: Final = 8  # of a PReLU's channels, evenly spaced in their order
 _LOW: Final = tuple(at / 32 for at in range(32, 0, -1))  # shares of either end that are tried
 _HIGH: Final = (*(1.0 + at / 50 for at in (3, 2, 1)), *(1.0 - at / 50 for at in range(40)))
 _ROUNDS: Final = 2  # over both ends
+_ROOM: Final = 1 / 8  # of a result's range at either end, which costs it 1 dB
+_MOST_CUT: Final = 1.5  # times that a range seen may be larger than the one that leaves the least error
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
@@ -45,44 +48,64 @@ class _Read:
     function: Function
 
 
-def fit_ranges(prepared: GraphModule) -> int:
+def fit_ranges(prepared: GraphModule, samples: int) -> int:
     """Give observers of 8 bits the range that is best behind their readers; returns how many changed.
+
+    Results of the network are read by its user. Where few samples set their ranges, these have room beyond what was seen: a
+    result that saturates is wrong, and a finer step gains little.
 
     Example:
         >>> calibrate(prepared, batches)
-        >>> fit_ranges(prepared)
+        >>> fit_ranges(prepared, len(batches))
         12
     """
     count = 0
-    for read in _reads(prepared):
+    groups = _groups(prepared)
+    for read in _reads(prepared, groups):
         found = _range(read)
         if found is not None:
             _fix(read.observer, *found)
             count += 1
+    for observer, nodes in groups if samples < MANY_SAMPLES else ():
+        if all(one.op == "output" for node in nodes for one in node.users):
+            found = _with_room(observer)
+            if found is not None:
+                _fix(observer, *found)
+                count += 1
     return count
 
 
-def _reads(prepared: GraphModule) -> Iterator[_Read]:
-    """Find the observers whose values are read by elementwise operators alone."""
+def _with_room(observer: Any) -> tuple[float, float] | None:
+    """Return the range seen and some more, None where it is far larger than the observer's own: outliers are cut off."""
+    low, high = min(float(observer.min_val), 0.0), max(float(observer.max_val), 0.0)
+    scale = float(observer.calculate_qparams()[0])
+    if not 0.0 < high - low < _MOST_CUT * 255 * scale:
+        return None
+    return low * (1 + _ROOM), high * (1 + _ROOM)
+
+
+def _groups(prepared: GraphModule) -> list[tuple[Any, list[Node]]]:
+    """Return the observers of INT8 activations with the nodes that call each."""
     calls: dict[int, list[Node]] = {}
     observers: dict[int, Any] = {}
-    for node in prepared.graph.find_nodes(op="call_module") if _has_modules(prepared) else ():
+    for node in prepared.graph.find_nodes(op="call_module"):
         observer = prepared.get_submodule(str(node.target))
-        if getattr(observer, "dtype", None) is torch.int8 and getattr(observer, "qscheme", None) is torch.per_tensor_affine:
+        affine = getattr(observer, "qscheme", None) is torch.per_tensor_affine
+        narrow = affine and getattr(observer, "dtype", None) is torch.int8
+        if narrow and hasattr(observer, "min_val") and observer.min_val.numel() == 1:
             calls.setdefault(id(observer), []).append(node)
             observers[id(observer)] = observer
-    for key, nodes in calls.items():
+    return [(observers[key], nodes) for key, nodes in calls.items()]
+
+
+def _reads(prepared: GraphModule, groups: Sequence[tuple[Any, list[Node]]]) -> Iterator[_Read]:
+    """Find the observers whose values are read by elementwise operators alone."""
+    for observer, nodes in groups:
         group = set(nodes)
         first = [one for one in nodes if not _is_constant(prepared, one.args[0]) and not _comes_from(one, group)]
-        if len(first) != 1 or not hasattr(observers[key], "min_val") or observers[key].min_val.numel() != 1:
-            continue
-        function = _function(prepared, first[0], group)
+        function = _function(prepared, first[0], group) if len(first) == 1 else None
         if function is not None:
-            yield _Read(observers[key], function)
-
-
-def _has_modules(prepared: GraphModule) -> bool:
-    return next(prepared.children(), None) is not None
+            yield _Read(observer, function)
 
 
 def _comes_from(call: Node, group: set[Node]) -> bool:
@@ -231,5 +254,3 @@ def _fix(observer: Any, low: float, high: float) -> None:
         torch.tensor([zero], dtype=torch.int64),
     )
     observer.calculate_qparams = lambda: parameters
-
-

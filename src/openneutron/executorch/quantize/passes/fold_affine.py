@@ -98,7 +98,9 @@ def _replace(
     dtype = weight_of(model, layer).dtype
     with model.graph.inserting_before(node):
         constants: list[Node | None] = [add_constant(model, f"_folded_{layer.node.name}_weight", weight.to(dtype))]
-        constants.append(None if bias is None else add_constant(model, f"_folded_{layer.node.name}_bias", bias.to(dtype)))
+        constants.append(
+            None if bias is None else add_constant(model, f"_folded_{layer.node.name}_bias", bias.to(dtype))
+        )
         made = model.graph.call_function(
             layer.node.target,  # type: ignore[arg-type]
             (x, *constants, *layer.node.args[3:]),

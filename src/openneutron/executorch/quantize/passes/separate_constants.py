@@ -39,4 +39,3 @@ def separate_constants(model: GraphModule) -> int:
             reader.replace_input_with(node, own)
             count += 1
     return count
-
