@@ -28,8 +28,9 @@ from openneutron.options import SCHEMA, Options
 from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
 from openneutron.report.model import OutputAccuracy, Report
 
-_TRIALS: Final = 12
-_MANY_TRIALS_NODES: Final = 400  # a larger network has half of the trials
+_MOST_TRIALS: Final = 12
+_FEWEST_TRIALS: Final = 5
+_MOST_WORK: Final = 120_000  # operators that all trials run on calibration samples: minutes of a small network's
 _BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimate of their cycles
 _WIDE_TRIALS: Final = 3  # before each of these
 _MOST_GROWTH: Final = 4.0  # of what an estimate may use after one that was too high
@@ -79,10 +80,9 @@ class Wish:
         """The goal as the user reads it."""
         return Goal(sqnr=self.decibels) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
-    def aim(self, samples: int) -> Goal:
-        """Return the goal of the search: few calibration samples measure better than others will, so it leaves a margin."""
-        margin = MARGIN if samples < MANY_SAMPLES else 0.0
-        return Goal(sqnr=self.decibels + margin) if self.metric == "sqnr" else Goal(accuracy=KEPT)
+    def aim(self) -> Goal:
+        """Return the goal of the search: calibration samples measure better than others will, so it leaves a margin."""
+        return Goal(sqnr=self.decibels + MARGIN) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
     def measure(self, outputs: Sequence[OutputAccuracy]) -> Measure:
         """Return the measure of compared outputs that the goal is about."""
@@ -91,7 +91,8 @@ class Wish:
     def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
         """Return whether these outputs miss the goal of a search with that many calibration samples."""
         known = self.quality != "plain" and bool(outputs)
-        return known and not self.aim(samples).is_reached(self.measure(outputs), _FLOAT)
+        goal = self.aim() if samples < MANY_SAMPLES else self.goal
+        return known and not goal.is_reached(self.measure(outputs), _FLOAT)
 
 
 _FIELDS: Final = {"quality": "quality", "cycles": "quality_cycles", "metric": "metric"}
@@ -127,10 +128,11 @@ def improve(
     `module` is the quantized network of `first`. `wide` allows 16-bit activations, `free` trials that cost no
     cycles. The first program comes back where nothing is better within the cycles.
     """
-    budget = _TRIALS if len(trials.exported.graph.nodes) <= _MANY_TRIALS_NODES else _TRIALS // 2
+    work = len(trials.exported.graph.nodes) * len(trials.calibration)
+    budget = max(_FEWEST_TRIALS, min(_MOST_TRIALS, _MOST_WORK // work))
     module = trials.quantize(chosen) if module is None else module
     apart = None if states_of(module) else trials.hold_out()
-    aim = wish.aim(len(trials.calibration))
+    aim = wish.aim()
     start = wish.measure(first.report.outputs)
     if apart is not None:
         stage("quantizing without some samples")
@@ -141,7 +143,7 @@ def improve(
     search.begin(min(start, trials.judge_module(module), key=wish.goal.figure))
     narrow_layers = chosen.activations == "int8" or any(one.activations == "int8" for one in chosen.layers)
     if narrow_layers:
-        search.find_layers(module)
+        search.measure_floor(module)
     if free:
         search.try_free()
     built, choices, problem, reached = first, chosen, "", search.done[0].measure
@@ -188,7 +190,9 @@ def improve(
     warnings = _warn_of_missed(wish, built.report)
     if apart is not None:
         held = apart.held
-        notes = (*notes, f"quality: {_figure_of(wish, reached)} on {held} calibration samples that set no ranges")
+        more = f"; {_figure_of(wish, reached)} with {held} calibration samples that set no ranges"
+        last = 2 if choices != chosen else 0  # the line about figures
+        notes = (*notes[:last], notes[last] + more, *notes[last + 1 :])
         if not warnings and not wish.goal.is_reached(reached, _FLOAT):
             warnings = (
                 f"{_figure_of(wish, reached)} on {held} calibration samples while they set no ranges, below the goal of "

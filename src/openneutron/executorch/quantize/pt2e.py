@@ -98,7 +98,7 @@ def calibrate(
         found.notes += watch.notes()
         if state_headroom == 1:
             found.warnings += watch.warnings()
-    fit_ranges(prepared, len(batches))
+    fit_ranges(prepared)
     if state_headroom != 1:
         widen_states(prepared, state_headroom)
 

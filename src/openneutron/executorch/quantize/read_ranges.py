@@ -18,7 +18,6 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name
 from openneutron.executorch.quantize.passes._attributes import tensor_of
-from openneutron.report.accuracy import MANY_SAMPLES
 
 _UNARY: Final = frozenset(
     f"aten.{name}.default" for name in (
@@ -31,8 +30,10 @@ _LIMITS: Final = frozenset({"aten.maximum.default", "aten.minimum.default"})
 _POINTS: Final = 2048  # of a function whose flat ends are looked for
 _FLAT: Final = 1 / 1024  # of the result's range: a quarter of a step of 8 bits, which no reader sees
 _MOST_SLOPES: Final = 8  # of a PReLU's channels, evenly spaced in their order
-_LOW: Final = tuple(at / 32 for at in range(32, 0, -1))  # shares of either end that are tried
-_HIGH: Final = (*(1.0 + at / 50 for at in (3, 2, 1)), *(1.0 - at / 50 for at in range(40)))
+_BEYOND: Final = 1.1  # times the ends seen, where values of other samples are assumed
+_UNSEEN: Final = 2.0  # of them at either end
+_LOW: Final = (1.1, *(at / 32 for at in range(32, 0, -1)))  # shares of either end that are tried
+_HIGH: Final = (1.1, *(1.0 + at / 50 for at in (3, 2, 1)), *(1.0 - at / 50 for at in range(40)))
 _ROUNDS: Final = 2  # over both ends
 _ROOM: Final = 1 / 8  # of a result's range at either end, which costs it 1 dB
 _MOST_CUT: Final = 1.5  # times that a range seen may be larger than the one that leaves the least error
@@ -48,15 +49,15 @@ class _Read:
     function: Function
 
 
-def fit_ranges(prepared: GraphModule, samples: int) -> int:
+def fit_ranges(prepared: GraphModule) -> int:
     """Give observers of 8 bits the range that is best behind their readers; returns how many changed.
 
-    Results of the network are read by its user. Where few samples set their ranges, these have room beyond what was seen: a
-    result that saturates is wrong, and a finer step gains little.
+    Results of the network are read by its user. Their ranges have room beyond what was seen: a result that saturates is
+    wrong, and a finer step gains little.
 
     Example:
         >>> calibrate(prepared, batches)
-        >>> fit_ranges(prepared, len(batches))
+        >>> fit_ranges(prepared)
         12
     """
     count = 0
@@ -66,7 +67,7 @@ def fit_ranges(prepared: GraphModule, samples: int) -> int:
         if found is not None:
             _fix(read.observer, *found)
             count += 1
-    for observer, nodes in groups if samples < MANY_SAMPLES else ():
+    for observer, nodes in groups:
         if all(one.op == "output" for node in nodes for one in node.users):
             found = _with_room(observer)
             if found is not None:
@@ -193,7 +194,9 @@ def _range(read: _Read) -> tuple[float, float] | None:
     width = (float(observer.max_val) - float(observer.min_val)) / bins
     values = float(observer.min_val) + width * (torch.arange(bins, dtype=torch.float64) + 0.5)
     values[0], values[-1] = float(observer.min_val), float(observer.max_val)  # many values lie at the end of a clamp
-    counts = histogram.double()
+    # Other samples have values beyond those seen; where few were seen, cutting these off would cost more than coarser steps.
+    values = torch.cat([values, torch.tensor([low, high], dtype=torch.float64) * _BEYOND])
+    counts = torch.cat([histogram.double(), torch.full((2,), _UNSEEN, dtype=torch.float64)])
     return _least_error(read.function, values[counts > 0], counts[counts > 0], *ends)
 
 
