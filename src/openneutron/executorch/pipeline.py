@@ -214,7 +214,7 @@ def build(
     )  # fmt: skip
     chosen = made.choices
     built = deliver(made.program, session, made.module, made, (*notes, *_mode_note(source, train)))
-    if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
+    if wish.is_open(built.report.outputs) and engines.neutron:
         with stages("looking for better choices"):
             built = _improve(
                 built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options

@@ -32,7 +32,9 @@ def ranges(model: nn.Module, **how: str) -> list[tuple[float, float]]:
     model = model.eval()
     chosen = Choices(**how)  # type: ignore[arg-type]
     made = quantize_exported(export(model, (LARGE,)), [(LARGE,)], chosen, NeutronQuantizer.of(chosen)).module
-    nodes = [one for one in made.graph.nodes if is_quantize(one) and operator_name(one.args[0]) == "aten.conv2d.default"]
+    nodes = [
+        one for one in made.graph.nodes if is_quantize(one) and operator_name(one.args[0]) == "aten.conv2d.default"
+    ]
     return [((-128 - one.args[2]) * one.args[1], (127 - one.args[2]) * one.args[1]) for one in nodes]
 
 

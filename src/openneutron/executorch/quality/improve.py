@@ -25,7 +25,7 @@ from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice,
 from openneutron.executorch.quantize.improve.layers import OPERATORS
 from openneutron.executorch.quantize.states import states_of
 from openneutron.options import SCHEMA, Options
-from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
+from openneutron.report.accuracy import GOAL, MARGIN, lowest_sqnr
 from openneutron.report.model import OutputAccuracy, Report
 
 _MOST_TRIALS: Final = 12
@@ -40,6 +40,9 @@ _MARGIN: Final = 0.9  # of the cycles that remain
 _HELD_BACK: Final = 0.5  # of the allowed noise that comes from weights
 _DEAR: Final = 0.01  # of the cycles, from which on a layer's finer weights are looked at
 _MOST_DEAR: Final = 6  # layers
+_FREE_MARGIN: Final = (
+    4.0  # dB above the goal that methods without cycles aim at: networks differ by 2 to 4 on other samples
+)
 _MOST_LOSS: Final = 1.0  # dB on samples that set ranges, for a gain on others
 _LEAST_FINER_GAIN: Final = 1.0  # dB that finer weights must gain for the cycles they cost
 
@@ -80,19 +83,18 @@ class Wish:
         """The goal as the user reads it."""
         return Goal(sqnr=self.decibels) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
-    def aim(self) -> Goal:
+    def aim(self, margin: float = MARGIN) -> Goal:
         """Return the goal of the search: calibration samples measure better than others will, so it leaves a margin."""
-        return Goal(sqnr=self.decibels + MARGIN) if self.metric == "sqnr" else Goal(accuracy=KEPT)
+        return Goal(sqnr=self.decibels + margin) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
     def measure(self, outputs: Sequence[OutputAccuracy]) -> Measure:
         """Return the measure of compared outputs that the goal is about."""
         return summarize(outputs, self.metric, self.decibels)
 
-    def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
-        """Return whether these outputs miss the goal of a search with that many calibration samples."""
+    def is_open(self, outputs: Sequence[OutputAccuracy]) -> bool:
+        """Return whether these outputs miss the goal of a search."""
         known = self.quality != "plain" and bool(outputs)
-        goal = self.aim() if samples < MANY_SAMPLES else self.goal
-        return known and not goal.is_reached(self.measure(outputs), _FLOAT)
+        return known and not self.aim().is_reached(self.measure(outputs), _FLOAT)
 
 
 _FIELDS: Final = {"quality": "quality", "cycles": "quality_cycles", "metric": "metric"}
@@ -145,7 +147,9 @@ def improve(
     if narrow_layers:
         search.measure_floor(module)
     if free:
+        search.goal = wish.aim(_FREE_MARGIN)
         search.try_free()
+        search.goal = aim
     built, choices, problem, reached = first, chosen, "", search.done[0].measure
     costs, plain = costs_of(first.report), first.report
     if free and wide and not search.reached:

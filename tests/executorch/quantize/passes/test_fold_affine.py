@@ -48,7 +48,15 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize(
     ("form", "left"),
-    [("before", 0), ("channels", 0), ("behind", 0), ("padded", 1), ("transposed", 0), ("both", 1), ("read elsewhere", 2)],
+    [
+        ("before", 0),
+        ("channels", 0),
+        ("behind", 0),
+        ("padded", 1),
+        ("transposed", 0),
+        ("both", 1),
+        ("read elsewhere", 2),
+    ],
 )
 def test_what_is_folded(form: str, left: int) -> None:
     model = Net(form).eval()
