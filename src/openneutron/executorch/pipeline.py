@@ -214,7 +214,7 @@ def build(
     )  # fmt: skip
     chosen = made.choices
     built = deliver(made.program, session, made.module, made, (*notes, *_mode_note(source, train)))
-    if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
+    if wish.is_open(built.report.outputs) and engines.neutron:
         with stages("looking for better choices"):
             built = _improve(
                 built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options
@@ -269,7 +269,7 @@ def _improve(
         return dataclasses.replace(deliver, stages=stages)(again.program, session, again.module, again)
 
     def judge(found: Sequence[Any]) -> Measure:
-        return measure_parts(found, made.wanted, made.labels, wish.metric, wish.decibels)
+        return measure_parts(found, made.wanted[: len(found)], made.labels, wish.metric, wish.decibels)
 
     trials = Trials(made.exported, made.calibration, made.samples, made.wanted, judge, engines.quantizer)
     with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):

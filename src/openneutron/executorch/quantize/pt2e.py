@@ -22,6 +22,7 @@ from openneutron.executorch.quantize.headroom import widen_states
 from openneutron.executorch.quantize.passes.decompose.decompose_batch_statistics import decompose_batch_statistics
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.passes.separate_ranges import describe_mixed
+from openneutron.executorch.quantize.read_ranges import fit_ranges
 from openneutron.executorch.quantize.states import separate_buffers
 from openneutron.executorch.upstream.convert_faster import convert_faster
 from openneutron.executorch.upstream.find_names import find_names
@@ -97,6 +98,7 @@ def calibrate(
         found.notes += watch.notes()
         if state_headroom == 1:
             found.warnings += watch.warnings()
+    fit_ranges(prepared)
     if state_headroom != 1:
         widen_states(prepared, state_headroom)
 

@@ -22,6 +22,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_products import 
 from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
 from openneutron.executorch.quantize.passes.decompose.decompose_volumes import decompose_volumes
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
+from openneutron.executorch.quantize.passes.fold_affine import fold_affine
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
 from openneutron.executorch.quantize.passes.keep_counters_float import keep_counters_float
@@ -53,6 +54,7 @@ from openneutron.executorch.quantize.passes.replace.replace_resize import replac
 from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
+from openneutron.executorch.quantize.passes.separate_constants import separate_constants
 from openneutron.executorch.quantize.passes.separate_ranges import separate_ranges
 from openneutron.executorch.quantize.passes.split_probabilities import split_probabilities
 from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
@@ -99,13 +101,15 @@ PASSES: tuple[Pass, ...] = (
     bypass_joins,
     recognize_steps,  # before constant folding changes the first step
     fold_constants,
+    fold_affine,
     replace_operands,
     replace_scalars,
     separate_ranges,
+    separate_constants,
     keep_counters_float,
 )
 # Not used in training: dropout and batch norms are active, and parameters change.
-_EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, recognize_layer_norm})
+_EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, fold_affine, recognize_layer_norm})
 # Only used in training.
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 
