@@ -22,6 +22,7 @@ from openneutron.executorch.deliver.embed import Embedded, embed, payload_sizes
 from openneutron.executorch.deliver.linked import arena_bytes
 from openneutron.machine.simulator import DTYPES
 from openneutron.microcode.decode import decode
+from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import Program, TensorRow
 from openneutron.microcode.selection import selection_code
 from openneutron.microcode.walk import executed_calls
@@ -33,7 +34,6 @@ from openneutron.project.runtime_sources import license_text, runtime_files
 from openneutron.project.samples import (
     Array,
     Sample,
-    align,
     input_room,
     make_samples,
     output_room,
