@@ -15,11 +15,11 @@ _DEPTH_FIRST = [0, 2, 1, 3, 4]  # [N, D, C, H, W], and back again
 
 
 class Run(NamedTuple):
-    """Windows along the depth that read equally many slices: the first slice, slices of each window, windows."""
+    """Windows along the depth that read equally many slices: the first slice, slices of each window, number of windows."""
 
     begin: int
     taps: int
-    count: int
+    windows: int
 
 
 def fold_depth(call: Insert, x: Node, begin: int = 0, end: int | None = None) -> Node:
@@ -65,8 +65,8 @@ def average_windows(slices: int, count: int, kernel: int, stride: int, padding: 
     runs: list[Run] = []
     for begin, end in spans:
         last = runs[-1] if runs else None
-        if last is not None and last.taps == end - begin and begin == last.begin + last.count * stride:
-            runs[-1] = last._replace(count=last.count + 1)
+        if last is not None and last.taps == end - begin and begin == last.begin + last.windows * stride:
+            runs[-1] = last._replace(windows=last.windows + 1)
         else:
             runs.append(Run(begin, end - begin, 1))
     return runs
