@@ -45,6 +45,11 @@ def pad_depth(call: Insert, x: Node, before: int, behind: int) -> Node:
     return call(_aten.constant_pad_nd.default, x, [0, 0, 0, 0, before, behind], 0.0)
 
 
+def cut_depth(call: Insert, x: Node, begin: int, end: int) -> Node:
+    """Return the slices from `begin` to `end` as a volume; all of them need no operator."""
+    return x if (begin, end) == (0, value_of(x).shape[2]) else call(_aten.slice.Tensor, x, 2, begin, end)
+
+
 def take_slices(call: Insert, x: Node, taps: int, stride: int, dilation: int) -> list[Node]:
     """Return for each tap of a window the slices that the windows read there, as batches of images."""
     _, channels, depth, height, width = value_of(x).shape
