@@ -35,6 +35,7 @@ from openneutron.run.find_noise import Noise, QuantizedTensor, exact_constants, 
 from openneutron.run.fit_ranges import fit_ranges
 from openneutron.run.layer_moments import LayerMoments
 from openneutron.run.methods import BALANCES, Methods
+from openneutron.run.restore_biases import restore_biases
 from openneutron.run.round_weights import round_weights
 from openneutron.run.runner import LiteRtRunner
 from openneutron.run.watch import Seen, Watched, add_seen
@@ -128,6 +129,7 @@ class FloatModel:
         result = read_model(bytes(made.quantized_model))
         if narrow_operators(result.main, ranges):
             drop_tensors(result)
+        restore_biases(result, model)
         if methods.round_weights:
             round_weights(result, model, self._layer_moments().of(floating.units))
         return result
