@@ -25,6 +25,7 @@ from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batc
 from openneutron.executorch.quantize.passes.fold_affine import fold_affine
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
+from openneutron.executorch.quantize.passes.fold_positions import fold_positions
 from openneutron.executorch.quantize.passes.keep_counters_float import keep_counters_float
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
@@ -38,6 +39,7 @@ from openneutron.executorch.quantize.passes.replace.replace_additive_mask import
     replace_large_additive_mask,
 )
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
+from openneutron.executorch.quantize.passes.replace.replace_complex import replace_complex
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
 from openneutron.executorch.quantize.passes.replace.replace_low_padding import replace_low_padding
@@ -64,7 +66,10 @@ Pass = Callable[[GraphModule], int]
 # Each edits the graph in place and returns how many places it changed.
 RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
 PASSES: tuple[Pass, ...] = (
+    remove_aliases,  # `scores.float()` would stand between a mask and its softmax
     fold_constants,  # attention masks are often sliced from larger ones
+    fold_positions,  # before masks made from positions are taken apart
+    replace_complex,
     replace_additive_mask,
     decompose_attention,
     replace_low_padding,
