@@ -85,7 +85,7 @@ class CalibrationWatch:
                     "calibrate for as long as it runs, reset it in time, or give it room (--state-headroom 4)"
                     if name in self._stored
                     else f"state {name} still grows after {len(seen)} calibration samples: it counts on exactly, but what is "
-                    f"computed with it has ranges for values {place} of it; calibrate for as long as it runs, or reset it in time"
+                    f"computed with it has ranges for values {place} of it; calibrate as long as it runs, or reset it in time"
                 )
         return tuple(found)
 
