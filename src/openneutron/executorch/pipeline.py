@@ -199,7 +199,7 @@ def build(
         )
         built = deliver(program, session, trained.module, made, (*notes, *_mode_note(source, train)))
         low = low_outputs(built.report.outputs, "train longer, or give layers 16-bit activations (--precision)")
-        report = dataclasses.replace(built.report, warnings=(*built.report.warnings, *low))
+        report = dataclasses.replace(built.report, warnings=(*trained.warnings, *built.report.warnings, *low))
         return deliver.finish(dataclasses.replace(built, report=report))
     if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
         raise OptionError("the program is quantized already", hint="leave calibration out")
