@@ -76,7 +76,8 @@ def _logistic(maker: ModelMaker) -> None:
 
 
 MODELS: dict[str, Callable[[ModelMaker], None]] = {
-    "conv2d16": _conv, "conv2d16 merged": _conv_of_few_channels, "depthwise_conv2d16": _depthwise, "transpose_conv2d16": _add_transpose_conv,
+    "conv2d16": _conv, "conv2d16 merged": _conv_of_few_channels,
+    "depthwise_conv2d16": _depthwise, "transpose_conv2d16": _add_transpose_conv,
     "fully_connected16": _add_fully_connected, "add16": _add, "softmax16": _softmax, "lut16": _logistic,
 }  # fmt: skip
 

@@ -35,6 +35,7 @@ from openneutron.run.find_noise import Noise, QuantizedTensor, exact_constants, 
 from openneutron.run.fit_ranges import fit_ranges
 from openneutron.run.layer_moments import LayerMoments
 from openneutron.run.methods import BALANCES, Methods
+from openneutron.run.restore_biases import restore_biases
 from openneutron.run.round_weights import round_weights
 from openneutron.run.runner import LiteRtRunner
 from openneutron.run.watch import Seen, Watched, add_seen
@@ -77,19 +78,17 @@ class FloatModel:
 
     def search(self, goal: float) -> tuple[Methods, int]:
         """Return the methods that cost no cycles and come nearest to a goal, and how many were tried."""
-        best = Methods(round_weights=True)
-        highest, tried = self._score(best, goal), 1
-
-        def attempt(one: Methods) -> None:
-            nonlocal best, highest, tried
+        scores = [
+            (self._score(one, goal), one) for one in (Methods(one, round_weights=True) for one in (None, *BALANCES))
+        ]
+        scores.sort(key=lambda one: one[0], reverse=True)
+        (highest, best), tried = scores[0], len(scores)
+        # Cutting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
+        for _, one in scores[:2]:
+            cut = dataclasses.replace(one, ranges=self._fit_ranges(one))
             tried += 1
-            if (figure := self._score(one, goal)) > highest + _LEAST_GAIN_DB:
-                best, highest = one, figure
-
-        start = best
-        for balance in BALANCES:
-            attempt(dataclasses.replace(start, balance=balance))
-        attempt(dataclasses.replace(best, ranges=self._fit_ranges(best)))
+            if cut.ranges and self._score(cut, goal) > highest + _LEAST_GAIN_DB:
+                return cut, tried
         return best, tried
 
     def _fit_ranges(self, methods: Methods) -> tuple[tuple[str, float], ...]:
@@ -130,6 +129,7 @@ class FloatModel:
         result = read_model(bytes(made.quantized_model))
         if narrow_operators(result.main, ranges):
             drop_tensors(result)
+        restore_biases(result, model)
         if methods.round_weights:
             round_weights(result, model, self._layer_moments().of(floating.units))
         return result

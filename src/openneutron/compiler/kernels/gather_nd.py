@@ -16,10 +16,11 @@ from openneutron.compiler.kernels.check_indices import index_type
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.gather import GatherParams, emit_gather
 from openneutron.compiler.kernels.movement import same_moved_type
-from openneutron.compiler.l1 import ElementType, Value
+from openneutron.compiler.l1 import Value
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
+from openneutron.microcode.table import ElementType
 from openneutron.verdict import OK, Verdict, limit, no
 
 

@@ -56,6 +56,7 @@ def _where_present(
         m.graph.eliminate_dead_code()
         for change in otherwise:
             change(m)
+        m.delete_all_unused_submodules()  # as a replacement of patterns does, also where none is found
         m.graph.eliminate_dead_code()
         m.recompile()
         return m

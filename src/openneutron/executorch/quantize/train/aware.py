@@ -67,6 +67,7 @@ class Trained:
     module: GraphModule
     samples: tuple[Inputs, ...]
     wanted: tuple[Any, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def train_quantized(
@@ -91,7 +92,7 @@ def train_quantized(
     with skip_absent_convs():
         module = convert_pt2e(_apply_passes(passes.pre_convert, prepared))
     module = _apply_passes(passes.post_convert, module)
-    return Trained(module, tuple(samples), tuple(wanted))
+    return Trained(module, tuple(samples), tuple(wanted), training.warnings)
 
 
 def _rows(seen: Sequence[Inputs], example_inputs: Inputs) -> list[Inputs]:

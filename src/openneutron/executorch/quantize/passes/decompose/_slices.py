@@ -15,11 +15,11 @@ _DEPTH_FIRST = [0, 2, 1, 3, 4]  # [N, D, C, H, W], and back again
 
 
 class Run(NamedTuple):
-    """Windows along the depth that read equally many slices: the first slice, slices of each window, windows."""
+    """Windows along the depth that read equally many slices: the first slice, slices of each window, number of windows."""
 
     begin: int
     taps: int
-    count: int
+    windows: int
 
 
 def fold_depth(call: Insert, x: Node, begin: int = 0, end: int | None = None) -> Node:
@@ -45,6 +45,11 @@ def pad_depth(call: Insert, x: Node, before: int, behind: int) -> Node:
     return call(_aten.constant_pad_nd.default, x, [0, 0, 0, 0, before, behind], 0.0)
 
 
+def cut_depth(call: Insert, x: Node, begin: int, end: int) -> Node:
+    """Return the slices from `begin` to `end` as a volume; all of them need no operator."""
+    return x if (begin, end) == (0, value_of(x).shape[2]) else call(_aten.slice.Tensor, x, 2, begin, end)
+
+
 def take_slices(call: Insert, x: Node, taps: int, stride: int, dilation: int) -> list[Node]:
     """Return for each tap of a window the slices that the windows read there, as batches of images."""
     _, channels, depth, height, width = value_of(x).shape
@@ -65,8 +70,8 @@ def average_windows(slices: int, count: int, kernel: int, stride: int, padding: 
     runs: list[Run] = []
     for begin, end in spans:
         last = runs[-1] if runs else None
-        if last is not None and last.taps == end - begin and begin == last.begin + last.count * stride:
-            runs[-1] = last._replace(count=last.count + 1)
+        if last is not None and last.taps == end - begin and begin == last.begin + last.windows * stride:
+            runs[-1] = last._replace(windows=last.windows + 1)
         else:
             runs.append(Run(begin, end - begin, 1))
     return runs

@@ -31,6 +31,7 @@ from openneutron.executorch.quantize.passes._attributes import add_constant, ten
 from openneutron.executorch.quantize.passes._insert import Insert
 from openneutron.executorch.quantize.passes.decompose._slices import (
     average_windows,
+    cut_depth,
     fold_depth,
     pad_depth,
     take_slices,
@@ -221,14 +222,14 @@ def _average_pool(call: Insert, given: dict[str, Any], x: Node) -> _Parts | None
     for run in average_windows(
         value_of(x).shape[2], value_of(call.node).shape[-3], kernel[0], stride[0], 0 if counted else padding[0]
     ):
-        part = call(_aten.slice.Tensor, x, 2, run.begin, run.begin + (run.count - 1) * stride[0] + run.taps)
+        part = cut_depth(call, x, run.begin, run.begin + (run.windows - 1) * stride[0] + run.taps)
         windows = take_slices(call, part, run.taps, stride[0], 1)
         image = _stack_as_rows(call, windows)
         pooled = call(
             _aten.avg_pool2d.default, image, [kernel[1] * run.taps, kernel[2]], [stride[1] * run.taps, stride[2]],
             [padding[1] * run.taps, padding[2]], ceil, counted,
         )  # fmt: skip
-        volumes.append(unfold_depth(call, pooled, run.count))
+        volumes.append(unfold_depth(call, pooled, run.windows))
     made = volumes[0] if len(volumes) == 1 else call(_aten.cat.default, volumes, 2)
     return _Parts([made], lambda images: images[0])
 
@@ -245,7 +246,7 @@ def _adaptive_average(call: Insert, given: dict[str, Any], x: Node) -> _Parts | 
         slices = []
         for index in range(wanted[0]):
             first, end = index * sizes[0] // wanted[0], -(-(index + 1) * sizes[0] // wanted[0])
-            part = call(_aten.mean.dim, call(_aten.slice.Tensor, x, 2, first, end), [2], False)
+            part = call(_aten.mean.dim, cut_depth(call, x, first, end), [2], False)
             slices.append(call(_aten.adaptive_avg_pool2d.default, part, list(wanted[1:])))
         made = call(_aten.stack.default, slices, 2)
     return _Parts([made], lambda images: images[0])
