@@ -158,11 +158,66 @@ def same_best_box(output: int = 0) -> Metric:
         x, y, wide, tall = rows[:4, int(rows[4:].max(0).argmax())]
         return x - wide / 2, y - tall / 2, x + wide / 2, y + tall / 2
 
-    def overlap(ours: Outputs, right: Outputs) -> float:
-        a, b = best(ours), best(right)
-        wide, tall = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-        shared = max(wide, 0.0) * max(tall, 0.0)
-        whole = sum((one[2] - one[0]) * (one[3] - one[1]) for one in (a, b)) - shared
-        return float(shared / whole) if whole > 0 else 0.0
+    return Metric("overlap of the best box", lambda ours, right: overlap_of_boxes(best(ours), best(right)))
 
-    return Metric("overlap of the best box", overlap)
+
+def cosine(output: int = 0) -> Metric:
+    """The cosine between our embedding and float's: what embeddings are compared by."""
+
+    def between(ours: Outputs, right: Outputs) -> float:
+        a, b = (np.asarray(one[output], np.float64).ravel() for one in (ours, right))
+        return float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), np.finfo(np.float64).tiny))
+
+    return Metric("cosine to float's", between)
+
+
+def same_pitch(voiced: float = 0.5, cents: float = 50.0) -> Metric:
+    """How many frames of (pitch in Hz, confidence) agree: voiced or not, and where voiced within a quarter tone."""
+
+    def agree(ours: Outputs, right: Outputs) -> float:
+        a, b = (np.asarray(one[1]).ravel() >= voiced for one in (ours, right))
+        near = np.abs(1200 * np.log2(np.maximum(ours[0], 1e-3) / np.maximum(right[0], 1e-3))).ravel() <= cents
+        return float(np.mean((a == b) & (near | ~b)))
+
+    return Metric("same pitch", agree)
+
+
+def same_face(threshold: float = 0.5, step: int = 4) -> Metric:
+    """How far the best box overlaps, of (peaks, log sizes, offsets) on a grid; 1 where both sides find nothing."""
+
+    def best(outputs: Outputs) -> tuple[float, float, float, float] | None:
+        peaks, sizes, offsets = (np.asarray(one)[0] for one in outputs[:3])
+        y, x = np.unravel_index(int(peaks[0].argmax()), peaks[0].shape)
+        if peaks[0, y, x] < threshold:
+            return None
+        tall, wide = np.exp(sizes[:, y, x]) * step
+        top, left = (y + offsets[0, y, x] + 0.5) * step - tall / 2, (x + offsets[1, y, x] + 0.5) * step - wide / 2
+        return left, top, left + wide, top + tall
+
+    def score(ours: Outputs, right: Outputs) -> float:
+        a, b = best(ours), best(right)
+        return float(a is b) if a is None or b is None else overlap_of_boxes(a, b)
+
+    return Metric("overlap of the best face", score)
+
+
+def overlap_of_boxes(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the intersection over union of two boxes of left, top, right and bottom.
+
+    Example:
+        >>> overlap_of_boxes((0, 0, 2, 2), (0, 0, 2, 1))
+        0.5
+    """
+    wide, tall = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    shared = max(wide, 0.0) * max(tall, 0.0)
+    whole = sum((one[2] - one[0]) * (one[3] - one[1]) for one in (a, b)) - shared
+    return float(shared / whole) if whole > 0 else 0.0
+
+
+def proposals(threshold: float, output: int = 1) -> Metric:
+    """Intersection over union of the cells whose second probability is above the threshold: what goes to the next network."""
+    cells = mask_overlap(threshold)
+    return Metric(
+        f"overlap of proposals at {threshold:g}",
+        lambda ours, right: cells.score([ours[output][..., 1]], [right[output][..., 1]]),
+    )

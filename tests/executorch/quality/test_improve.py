@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 import openneutron as on
 from openneutron.errors import OptionError
@@ -28,11 +29,11 @@ def test_the_default_reaches_the_goal_says_so_and_can_be_repeated(tmp_path: Path
     assert plain.report.output_sqnr < 10 < 25 <= program.report.output_sqnr and plain.report.warnings
     assert program.pte == again.pte and program.report.totals.cycles <= 1.2 * plain.report.totals.cycles
     done, cost, gain = (note for note in program.report.notes if note.startswith("quality: "))
-    assert "correct_bias" in done and "× the cycles" in cost and "the goal is 25 dB" in gain
+    assert "equalize" in done and "× the cycles" in cost and "the goal is 25 dB" in gain
     assert program.report.seconds["looking for better choices"] > 0
     file = tmp_path / "q.toml"
     file.write_text(program.report.quantization, "utf-8")
-    assert tomllib.loads(program.report.quantization)["correct_bias"] is True
+    assert tomllib.loads(program.report.quantization)["equalize"] is True
     repeated = compiled(quantization=str(file))
     assert repeated.pte == program.pte and not repeated.report.quantization
     assert "looking for better choices" not in repeated.report.seconds
@@ -141,3 +142,27 @@ def test_sentences_and_prices() -> None:
     costs = costs_of(report)
     assert 0 < costs["conv2d"] < 1 and cycles_ratio(report, report) == 1.0
     assert cycles_ratio(Report(), Report()) == 0.0
+
+
+class FewOutputs(nn.Module):
+    """Layers whose weights take the time: a few positions, and channels of ranges that code badly with a scale for each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.layers = nn.Sequential(
+            nn.Conv1d(64, 128, 3), nn.Tanh(), nn.Conv1d(128, 128, 3), nn.Tanh(), nn.Conv1d(128, 8, 1)
+        )
+        with torch.no_grad():
+            self.layers[2].weight *= torch.logspace(-1, 0, 128).reshape(-1, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+def test_convolutions_get_one_weight_scale_where_finer_ones_are_dear() -> None:
+    batches = [(torch.randn(1, 64, 6, generator=torch.Generator().manual_seed(at)),) for at in range(8)]
+    model = FewOutputs().eval()
+    program = on.compile(model, batches[0], calibration=batches, quality=45, quality_cycles=1.5)
+    layers = tomllib.loads(program.report.quantization)["layer"]
+    assert any(one["name"].startswith("conv1d") and one.get("per_channel") is False for one in layers)

@@ -16,17 +16,21 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from openneutron.executorch.capture.decoder_facts import decoder_constants
+from openneutron.executorch.capture.decoder_facts import is_decoder
+from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
-from openneutron.executorch.quality.search import Search, Trial
-from openneutron.executorch.quality.trials import Trials, run_all_samples
+from openneutron.executorch.quality.search import FAILED, Search, Trial
+from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
+from openneutron.executorch.quantize.improve.layers import OPERATORS
+from openneutron.executorch.quantize.states import states_of
 from openneutron.options import SCHEMA, Options
-from openneutron.report.accuracy import GOAL, MANY_SAMPLES, MARGIN, lowest_sqnr
+from openneutron.report.accuracy import GOAL, MARGIN, lowest_sqnr
 from openneutron.report.model import OutputAccuracy, Report
 
-_TRIALS: Final = 12
-_MANY_TRIALS_NODES: Final = 400  # a larger network has half of the trials
+_MOST_TRIALS: Final = 12
+_FEWEST_TRIALS: Final = 5
+_MOST_WORK: Final = 120_000  # operators that all trials run on calibration samples: minutes of a small network's
 _BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimate of their cycles
 _WIDE_TRIALS: Final = 3  # before each of these
 _MOST_GROWTH: Final = 4.0  # of what an estimate may use after one that was too high
@@ -34,6 +38,12 @@ _WEIGHTED: Final = "aten.linear.default"
 COARSE: Final = LayerChoice(_WEIGHTED, per_channel=False)  # what the first compile begins with
 _MARGIN: Final = 0.9  # of the cycles that remain
 _HELD_BACK: Final = 0.5  # of the allowed noise that comes from weights
+_DEAR: Final = 0.01  # of the cycles, from which on a layer's finer weights are looked at
+_MOST_DEAR: Final = 6  # layers
+_FREE_MARGIN: Final = (
+    4.0  # dB above the goal that methods without cycles aim at: networks differ by 2 to 4 on other samples
+)
+_MOST_LOSS: Final = 1.0  # dB on samples that set ranges, for a gain on others
 _LEAST_FINER_GAIN: Final = 1.0  # dB that finer weights must gain for the cycles they cost
 
 
@@ -73,19 +83,18 @@ class Wish:
         """The goal as the user reads it."""
         return Goal(sqnr=self.decibels) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
-    def aim(self, samples: int) -> Goal:
-        """Return the goal of the search: few calibration samples measure better than others will, so it leaves a margin."""
-        margin = MARGIN if samples < MANY_SAMPLES else 0.0
+    def aim(self, margin: float = MARGIN) -> Goal:
+        """Return the goal of the search: calibration samples measure better than others will, so it leaves a margin."""
         return Goal(sqnr=self.decibels + margin) if self.metric == "sqnr" else Goal(accuracy=KEPT)
 
     def measure(self, outputs: Sequence[OutputAccuracy]) -> Measure:
         """Return the measure of compared outputs that the goal is about."""
         return summarize(outputs, self.metric, self.decibels)
 
-    def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
-        """Return whether these outputs miss the goal of a search with that many calibration samples."""
+    def is_open(self, outputs: Sequence[OutputAccuracy]) -> bool:
+        """Return whether these outputs miss the goal of a search."""
         known = self.quality != "plain" and bool(outputs)
-        return known and not self.aim(samples).is_reached(self.measure(outputs), _FLOAT)
+        return known and not self.aim().is_reached(self.measure(outputs), _FLOAT)
 
 
 _FIELDS: Final = {"quality": "quality", "cycles": "quality_cycles", "metric": "metric"}
@@ -121,25 +130,37 @@ def improve(
     `module` is the quantized network of `first`. `wide` allows 16-bit activations, `free` trials that cost no
     cycles. The first program comes back where nothing is better within the cycles.
     """
-    budget = _TRIALS if len(trials.exported.graph.nodes) <= _MANY_TRIALS_NODES else _TRIALS // 2
-    aim = wish.aim(len(trials.calibration))
-    search = Search(trials, aim, _FLOAT, chosen, budget=budget, fixed=fixed, stage=stage, labels=labels)
-    start = wish.measure(first.report.outputs)
-    # Trials run PT2E modules, whose fused operators round more often than the program's: they compare with this one's.
+    work = len(trials.exported.graph.nodes) * len(trials.calibration)
+    budget = max(_FEWEST_TRIALS, min(_MOST_TRIALS, _MOST_WORK // work))
     module = trials.quantize(chosen) if module is None else module
-    search.begin(min(start, trials.judge(run_all_samples(module, trials.samples)), key=wish.goal.figure))
+    apart = None if states_of(module) else trials.hold_out()
+    aim = wish.aim()
+    start = wish.measure(first.report.outputs)
+    if apart is not None:
+        stage("quantizing without some samples")
+        trials = apart
+        module = trials.quantize(chosen)
+    search = Search(trials, aim, _FLOAT, chosen, budget=budget, fixed=fixed, stage=stage, labels=labels)
+    # Trials run PT2E modules, whose fused operators round more often than the program's: they compare with this one's.
+    search.begin(min(start, trials.judge_module(module), key=wish.goal.figure))
     narrow_layers = chosen.activations == "int8" or any(one.activations == "int8" for one in chosen.layers)
     if narrow_layers:
-        search.find_layers(module)
+        search.measure_floor(module)
     if free:
+        search.goal = wish.aim(_FREE_MARGIN)
         search.try_free()
-    built, choices, problem = first, chosen, ""
+        search.goal = aim
+    built, choices, problem, reached = first, chosen, "", search.done[0].measure
     costs, plain = costs_of(first.report), first.report
     if free and wide and not search.reached:
         plain = _with_coarse_weights(first.report, chosen, fixed, build, stage)
     finer = _with_finer_weights(search, build, plain, wish) if free else None
     if finer is not None:
-        built, choices = finer, search.best
+        built, choices, reached = finer, search.best, search.measure
+    if free and wide and not search.reached:
+        saved = _with_coarser_weights(search, build, built.report, plain)
+        if saved is not None:
+            built, choices, reached = saved, search.best, search.measure
     base = cycles_ratio(built.report, plain)
     limit = max(wish.cycles, base)
     most = limit / base - 1
@@ -159,20 +180,46 @@ def improve(
             problem = f"{type(error).__name__}: {error}"
             break
         ratio = cycles_ratio(made.report, plain)
-        if ratio <= limit and wish.goal.is_better(
-            wish.measure(made.report.outputs), wish.measure(built.report.outputs)
-        ):
-            built, choices = made, search.best
+        if ratio <= limit and _is_better(wish, made.report, built.report, search.measure, reached, apart is not None):
+            built, choices, reached = made, search.best, search.measure
         if search.best == narrow or (ratio <= limit and search.reached) or attempt + 1 == _BUILDS:
             break
         added = max(ratio / base - 1, 1e-3)
         most *= min(_MOST_GROWTH, (limit / base - 1) / added) * _MARGIN  # as wrong as the last estimate was
     if built is first and narrow != chosen and search.best != narrow and not problem:
         made = build(narrow)
-        if wish.goal.is_better(wish.measure(made.report.outputs), start):
-            built, choices = made, narrow
+        if _is_better(wish, made.report, first.report, narrow_measure, reached, apart is not None):
+            built, choices, reached = made, narrow, narrow_measure
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
-    return Improved(built, choices, notes, _warn_of_missed(wish, built.report))
+    warnings = _warn_of_missed(wish, built.report)
+    if apart is not None:
+        held = apart.held
+        more = f"; {_figure_of(wish, reached)} with {held} calibration samples that set no ranges"
+        last = 2 if choices != chosen else 0  # the line about figures
+        notes = (*notes[:last], notes[last] + more, *notes[last + 1 :])
+        if not warnings and not wish.goal.is_reached(reached, _FLOAT):
+            warnings = (
+                f"{_figure_of(wish, reached)} on {held} calibration samples while they set no ranges, below the goal of "
+                f"quality: samples differ; give more calibration data, or raise --quality-cycles above {wish.cycles:g}",
+            )
+    return Improved(built, choices, notes, warnings)
+
+
+def _is_better(wish: Wish, made: Report, built: Report, found: Measure, reached: Measure, held_out: bool) -> bool:
+    """Return whether a program is better than the one before.
+
+    Where samples were held out their figures decide: those of the programs are of samples that set their ranges.
+    """
+    ours, theirs = wish.measure(made.outputs), wish.measure(built.outputs)
+    if not held_out:
+        return wish.goal.is_better(ours, theirs)
+    return wish.goal.is_better(found, reached) and ours.sqnr > theirs.sqnr - _MOST_LOSS
+
+
+def _figure_of(wish: Wish, measure: Measure) -> str:
+    """Format a measure of the search."""
+    kept = f", {measure.accuracy:.1%} of the answers kept" if wish.metric != "sqnr" else ""
+    return f"{measure.sqnr:.1f} dB{kept}"
 
 
 def _with_coarse_weights(
@@ -212,6 +259,33 @@ def _with_finer_weights(search: Search, build: Callable[[Choices], T], plain: Re
     return None
 
 
+def _with_coarser_weights(search: Search, build: Callable[[Choices], T], built: Report, plain: Report) -> T | None:
+    """Give convolutions one weight scale where scales per channel cost cycles that 16-bit activations can use better.
+
+    Weights of few outputs take most of a convolution's time, and with a scale for each channel their coded form is larger.
+    Layers are tried one by one, the dearest first; each keeps one scale where the noise of all weights stays small.
+    """
+    ours, theirs = cycles_of_nodes(built), cycles_of_nodes(plain)
+    extra = {name: (cycles - theirs.get(name, cycles)) / max(1, plain.totals.cycles) for name, cycles in ours.items()}
+    dear = sorted((name for name, share in extra.items() if share > _DEAR), key=lambda name: -extra[name])
+    layers = {one.name for one in search.trials.exported.graph.nodes if operator_name(one) in OPERATORS}
+    before = search.best
+    for name in [one for one in dear if one in layers][:_MOST_DEAR]:
+        coarse = replace(search.best, layers=(*search.best.layers, LayerChoice(name, per_channel=False)))
+        if search.floor_of(coarse) <= _HELD_BACK:
+            search.best = coarse
+    if search.best == before:
+        return None
+    search.stage("compiling with better choices")
+    measure = search.measure
+    with suppress(Exception):  # what was tried on top of a program that compiles must not fail the compile
+        search.measure = FAILED
+        search.attempt("one weight scale where finer ones are dear", search.best)
+        return build(search.best)
+    search.best, search.measure = before, measure
+    return None
+
+
 def _finer(choices: Choices) -> Choices:
     return replace(choices, layers=tuple(one for one in choices.layers if one != COARSE))
 
@@ -221,6 +295,11 @@ def costs_of(report: Report) -> dict[str, float]:
 
     A kernel takes about twice its cycles with them.
     """
+    return {name: cycles / max(1, report.totals.cycles) for name, cycles in cycles_of_nodes(report).items()}
+
+
+def cycles_of_nodes(report: Report) -> dict[str, float]:
+    """Return the cycles of the kernels that compute each node, by its name."""
     handles: dict[int, list[str]] = {}
     for node in report.nodes:
         if node.delegated and node.origin:
@@ -231,7 +310,7 @@ def costs_of(report: Report) -> dict[str, float]:
         known = (operators[index] for index in kernel.operators if index in operators)
         names = {name for one in known for handle in one.debug_handles for name in handles.get(handle, ())}
         for name in names:
-            found[name] = found.get(name, 0.0) + kernel.cycles / max(1, report.totals.cycles)
+            found[name] = found.get(name, 0.0) + kernel.cycles
     return found
 
 
@@ -336,7 +415,7 @@ def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed:
     """
     if wish.quality == "plain":
         return chosen
-    if decoder_constants(exported):
+    if is_decoder(exported):
         return decoder_choices(chosen, fixed)
     if not chosen.per_channel or chosen.weights != "int8" or fixed & {"per_channel", "precision"}:
         return chosen

@@ -77,6 +77,7 @@ class Search:
     layers: list[tuple[str, float]] = field(default_factory=list)
     _ahead: dict[Choices, tuple[Measure, str]] = field(default_factory=dict)
     _noise: tuple[Choices, list[QuantizedTensor], Noise] | None = None
+    _floor: float | None = None  # noise of the weights that the search began with
 
     def begin(self, measure: Measure | None = None) -> None:
         """Measure the choices to start from, or take their known measure."""
@@ -124,13 +125,35 @@ class Search:
 
     def _weights_matter(self) -> bool:
         """Return whether the noise of the weights is a part worth reducing of what the goal allows; unknown noise is."""
-        if self._noise is None or self.goal.sqnr is None:
+        if self._floor is None or self.goal.sqnr is None:
             return True
-        return float(self._noise[2].floor.max(initial=0.0)) > _WEIGHTS_SHARE * self._target()
+        return self._floor > _WEIGHTS_SHARE * self._target()
 
     def weights_noise(self) -> float:
         """Return the noise that the weights of the best choices make, as a share of what the goal allows."""
         return float(self.find_layers()[1].floor.max(initial=0.0)) / self._target()
+
+    def floor_of(self, choices: Choices) -> float:
+        """Return the noise that the weights of some choices make, as a share of what the goal allows.
+
+        Corrected biases are left out: with activations in float they correct what is not there.
+        """
+        try:
+            module = self.trials.quantize(replace(choices, correct_bias=False))
+        except Exception:  # a method that fails on this network is no reason to fail a compile
+            return float("inf")
+        return self._floor_in(module) / self._target()
+
+    def measure_floor(self, module: GraphModule) -> None:
+        """Measure the noise of the weights in a network with the choices that the search begins with."""
+        self.stage("measuring the noise of the weights")
+        self._floor = self._floor_in(module)
+
+    def _floor_in(self, module: GraphModule) -> float:
+        found = measure_noise(
+            module, find_tensors(module), self.trials.samples, self.trials.wanted, self.labels, alone=False
+        )  # fmt: skip
+        return float(found.floor.max(initial=0.0))
 
     def widen(self, costs: Mapping[str, float], most: float, price: Callable[[Choices], float] | None = None) -> None:
         """Give layers 16-bit activations, as many as the goal needs.
@@ -179,6 +202,7 @@ class Search:
             tensors = find_tensors(module)
             noise = measure_noise(module, tensors, self.trials.samples, self.trials.wanted, self.labels)
             self._noise = narrow, tensors, noise
+            self._floor = float(noise.floor.max(initial=0.0)) if self._floor is None else self._floor
             self.layers = _losses(tensors, noise)
         return self._noise[1:]
 

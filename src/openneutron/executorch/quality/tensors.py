@@ -148,8 +148,12 @@ def measure_noise(
     samples: Sequence[Inputs],
     wanted: Sequence[Any],
     labels: Sequence[torch.Tensor | None] = (),
+    *,
+    alone: bool = True,
 ) -> Noise:
     """Return the noise that each tensor alone adds to each part of the outputs, on some of the samples.
+
+    Without `alone` only the noise of the weights is measured, which is one run for a sample.
 
     `labels` number the pieces that outputs are joined from; each is a part. A state is carried from sample to sample.
     """
@@ -161,7 +165,7 @@ def measure_noise(
     kept = states_of(module)
     signal: Any = 0.0
     floor: Any = 0.0
-    alone: list[Any] = [0.0] * len(tensors)
+    each: list[Any] = [0.0] * len(tensors)
     with torch.no_grad(), one_thread():
         for number, (sample, reference) in enumerate(zip(samples[: count * step], wanted[: count * step], strict=True)):
             run = _FloatRun(module, off, states)
@@ -172,13 +176,14 @@ def measure_noise(
                 continue
             signal = signal + _powers(reference, labels)
             floor = floor + _powers(_differences(base, reference), labels)
-            for at, tensor in enumerate(tensors):
+            for at, tensor in enumerate(tensors if alone else ()):
                 found = _run_again(run, tensor.quantizes, off, states)
-                alone[at] = alone[at] + _powers(_differences(found, base), labels)
+                each[at] = each[at] + _powers(_differences(found, base), labels)
             _carry_on(run, states)
     restore(module, kept)
     signal = np.maximum(signal, np.finfo(np.float64).tiny)
-    return Noise(np.stack(alone) / signal if alone else np.zeros((0, signal.size)), floor / signal)
+    found_alone = np.stack(each) / signal if alone and each else np.zeros((0, signal.size))
+    return Noise(found_alone, floor / signal)
 
 
 def _carry_on(run: _FloatRun, states: set[Node]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import torch
@@ -22,13 +22,15 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quality.goals import Measure
-from openneutron.executorch.quantize.accuracy import copy_tensors
+from openneutron.executorch.quantize.accuracy import SAMPLES, copy_tensors
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.quantizer import NeutronQuantizer
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.memory import trim_heap
 
+FEWEST_HELD: Final = 4  # held-out samples; fewer say little of others
+HELD_SHARE: Final = 3  # one in so many samples is held out
 _LARGE: Final = 1 << 26  # bytes of weights from which a collection is worth its time
 
 
@@ -45,13 +47,30 @@ class Trials:
     wanted: Sequence[Any]
     judge: Callable[[Sequence[Any]], Measure]
     quantizer: Callable[[Choices], Quantizer] = NeutronQuantizer.of
+    held: int = 0  # so many of the first samples are not part of the calibration data
     module: GraphModule | None = field(default=None, init=False)  # of the latest trial
+
+    def hold_out(self) -> Trials | None:
+        """Return trials that are judged on samples which do not set ranges, round weights or correct biases.
+
+        None where that leaves too few of either, or the samples are steps of one sequence.
+        """
+        held = min(len(self.samples), len(self.calibration) // HELD_SHARE)
+        if held < FEWEST_HELD or len(self.samples) > SAMPLES:
+            return None
+        return replace(self, calibration=self.calibration[held:], held=held)
 
     def measure(self, choices: Choices) -> Measure:
         """Quantize with these choices and return what the network then reaches."""
         self._forget_last()
         self.module = self.quantize(choices)
-        return self.judge(run_all_samples(self.module, self.samples))
+        return self.judge_module(self.module)
+
+    def judge_module(self, module: GraphModule) -> Measure:
+        """Measure a quantized network; where samples are held out, the worse of these and of all counts."""
+        found = run_all_samples(module, self.samples)
+        measures = [self.judge(found), *([self.judge(found[: self.held])] if self.held else [])]
+        return min(measures, key=lambda one: (one.accuracy, one.sqnr, -one.loss))
 
     def quantize(self, choices: Choices) -> GraphModule:
         """Quantize with these choices."""

@@ -195,7 +195,8 @@ class Annotator:
         fresh = [x for x, spec in zip(tensors, specs, strict=True) if spec is None and x.op != "get_attr"]
         if free or len({id(spec) if spec is None else spec for spec in specs}) > 1:
             anchor = (fresh or free or tensors)[0]
-            first = self.input_spec(anchor) if free else self.activation()
+            # A constant's own scale is no scale for what is compared or joined with it.
+            first = self.input_spec(anchor) if free and anchor.op != "get_attr" else self.activation()
         else:
             anchor, first = tensors[0], self.input_spec(tensors[0])
         share = SharedQuantizationSpec((anchor, node))

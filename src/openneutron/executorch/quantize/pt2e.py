@@ -16,12 +16,14 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.capture.functional import functional
 from openneutron.executorch.quantize.check.calibration import CalibrationWatch
+from openneutron.executorch.quantize.check.keep_float import forget_float
 from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.failed_sample import failed_sample
 from openneutron.executorch.quantize.headroom import widen_states
 from openneutron.executorch.quantize.passes.decompose.decompose_batch_statistics import decompose_batch_statistics
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.passes.separate_ranges import describe_mixed
+from openneutron.executorch.quantize.read_ranges import fit_ranges
 from openneutron.executorch.quantize.states import separate_buffers
 from openneutron.executorch.upstream.convert_faster import convert_faster
 from openneutron.executorch.upstream.find_names import find_names
@@ -62,6 +64,7 @@ def prepare(
         check.run([fold_batch_norm])
         if before:
             check.settle()  # these steps change weights on purpose
+            forget_float(module)  # masks of minus infinity are not rewritten yet; the next check looks again
             for step in before:
                 step(module)
             checks.append(RewriteCheck(module, samples))
@@ -97,6 +100,7 @@ def calibrate(
         found.notes += watch.notes()
         if state_headroom == 1:
             found.warnings += watch.warnings()
+    fit_ranges(prepared)
     if state_headroom != 1:
         widen_states(prepared, state_headroom)
 

@@ -18,6 +18,8 @@ _OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
 ROLE_KEY = "openneutron_role"
 # Nodes whose values are 0 or 1: an observer could cut the ones off where zeros are more frequent.
 MASK_KEY = "openneutron_mask"
+# Nodes that replace another one have its name here: what was chosen for that one by name is meant for them.
+REPLACED_KEY = "openneutron_replaced"
 
 
 class Insert:
@@ -40,6 +42,7 @@ class Insert:
         with self.model.graph.inserting_before(self.node):
             made = self.model.graph.call_function(target, args, kwargs)
         made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
+        made.meta.setdefault(REPLACED_KEY, self.node.name)
         if self.role:
             self.role[-1] += 1
             made.meta[ROLE_KEY] = role = tuple(self.role)

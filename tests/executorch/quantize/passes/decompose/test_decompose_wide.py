@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torchao.quantization.pt2e.quantizer import SharedQuantizationSpec
+from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.fx import operator_name
@@ -56,3 +58,39 @@ def test_the_price_of_16_bits_counts_the_operators_that_one_becomes() -> None:
         assert decompose_wide(module, lambda node: True) == 1
         made = [node for node in module.graph.nodes if operator_name(node) and "reshape" not in operator_name(node)]
         assert sum("_guards" not in node.name for node in made) == count
+
+
+def test_a_slope_above_one_needs_its_own_form() -> None:
+    x = torch.randn(1, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    for slopes in ([0.1, -0.5, 1.0], [0.1, 1.5, 0.3]):
+        part = nn.PReLU(3)
+        part.weight.data = torch.tensor(slopes)
+        module = export(part.eval(), (x,)).module()
+        decompose_wide(module, lambda node: True)
+        module.recompile()
+        assert torch.allclose(module(x), part(x), atol=1e-6)
+        limits = [node for node in module.graph.nodes if operator_name(node) == "aten.maximum.default"]
+        assert len(limits) == (max(slopes) <= 1)
+
+
+def test_16_bits_by_the_name_of_a_node_reach_what_is_written_for_it() -> None:
+    x = (torch.randn(1, 3, 4, 4),)
+    module = export(nn.Sequential(nn.Conv2d(3, 3, 1), nn.PReLU(3)).eval(), x).module()
+    (name,) = (node.name for node in module.graph.nodes if operator_name(node) == "aten.prelu.default")
+    quantizer = NeutronQuantizer().set_node(name, "int16")
+    annotated = quantizer.annotate(quantizer.transform_for_annotation(module))
+    dtypes = {
+        operator_name(node).split(".")[1]: quantizer_dtype(node)
+        for node in annotated.graph.nodes
+        if operator_name(node)
+    }
+    assert dtypes["mul"] == dtypes["maximum"] == torch.int16 and dtypes["conv2d"] == torch.int8
+
+
+def quantizer_dtype(node: Any) -> Any:
+    spec = node.meta[Q_ANNOTATION_KEY].output_qspec if Q_ANNOTATION_KEY in node.meta else None
+    while isinstance(spec, SharedQuantizationSpec):
+        edge = spec.edge_or_node
+        annotation = (edge[1] if isinstance(edge, tuple) else edge).meta[Q_ANNOTATION_KEY]
+        spec = annotation.input_qspec_map[edge[0]] if isinstance(edge, tuple) else annotation.output_qspec
+    return getattr(spec, "dtype", None)

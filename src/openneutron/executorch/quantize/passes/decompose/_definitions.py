@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from openneutron.errors import UnsupportedError
+
 
 def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
     largest = x.amax(dim, True)
@@ -216,6 +218,11 @@ def _nearest_exact(x: Tensor, output_size: list[int] | None, scale_factors: list
 def _slice_scatter(
     x: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
+    if not all(one is None or isinstance(one, int) for one in (start, end)):
+        raise UnsupportedError(
+            "rows are written at a position that the model takes out of a tensor as a number (item, tolist or int)",
+            hint="index with the tensor itself: cache[:, position] = row, or cache.index_copy_(1, position, row)",
+        )
     at = range(x.shape[dim])[slice(start, end, step)]
     if step != 1:
         parts = [src.select(dim, at.index(i)) if i in at else x.select(dim, i) for i in range(x.shape[dim])]

@@ -3,7 +3,9 @@
 Only for nodes with 16-bit activations: left whole they would be stored in 8 bits in the middle of a 16-bit model.
 
 Before:  y = hardswish(x)                           y = prelu(x, slopes)
-After:   y = mul(x, mul(relu6(add(x, 3)), 1/6))     r = relu(x); y = add(r, mul(sub(x, r), slopes))
+After:   y = mul(x, mul(relu6(add(x, 3)), 1/6))     y = maximum(x, mul(x, slopes))
+
+PReLU with a slope above 1 is relu(x) + (x - relu(x)) * slopes.
 
 Before:  y = silu(x)                                y = gelu(x)
 After:   y = mul(x, sigmoid(x))                     y = mul(mul(x, 0.5), add(tanh(c x (1 + 0.044715 x²)), 1))
@@ -25,6 +27,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import SOFTMAX, is_attention, is_over_many
+from openneutron.executorch.quantize.passes._attributes import tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _CUBIC = 0.044715
@@ -76,12 +79,21 @@ def _gelu(call: Insert, node: Node) -> Node:
 def _prelu(call: Insert, node: Node) -> Node:
     given = arguments(node)
     x, slopes = given["self"], given["weight"]
+    is_below = _slopes_are_below_one(call, slopes)
     rank, count = value_of(node).dim(), value_of(slopes).numel()
     if rank > 1:
         slopes = call(_aten.reshape.default, slopes, [1, count] + [1] * (rank - 2))
+    if is_below:
+        return call(_aten.maximum.default, x, call(_aten.mul.Tensor, x, slopes))
     positive = call(_aten.relu.default, x)
     negative = call(_aten.sub.Tensor, x, positive)
     return call(_aten.add.Tensor, positive, call(_aten.mul.Tensor, negative, slopes))
+
+
+def _slopes_are_below_one(call: Insert, slopes: Node) -> bool:
+    """Return whether x times its slope is never above a positive x nor below a negative one."""
+    known = tensor_of(call.model, slopes)
+    return known is not None and bool((known <= 1).all())
 
 
 def _softmax(call: Insert, node: Node) -> Node:
@@ -95,5 +107,5 @@ _RULES: dict[str, tuple[Callable[[Insert, Node], Node], int]] = {
     **dict.fromkeys(("aten.hardsigmoid.default", "aten.hardsigmoid_.default"), (_hard_sigmoid, 3)),
     **dict.fromkeys(("aten.hardswish.default", "aten.hardswish_.default"), (_hard_swish, 4)),
     **dict.fromkeys(("aten.silu.default", "aten.silu_.default"), (_silu, 2)),
-    "aten.gelu.default": (_gelu, 9), "aten.prelu.default": (_prelu, 4), **dict.fromkeys(SOFTMAX, (_softmax, 3)),
+    "aten.gelu.default": (_gelu, 9), "aten.prelu.default": (_prelu, 2), **dict.fromkeys(SOFTMAX, (_softmax, 3)),
 }  # fmt: skip

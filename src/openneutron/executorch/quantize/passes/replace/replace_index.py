@@ -6,6 +6,12 @@ After:   y = slice(x, 1, 0, 5, 2)          y = index_select(x, 1, [3, 0, 1])
 Before:  y = index_copy(x, 1, position, rows)
 After:   y = index_put(x, [None, position], rows)
 
+Before:  y = index_put(x, [[[0]], [[0], [1]], [position]], rows)      of all positions in the first two dimensions
+After:   y = index_put(x, [None, None, position], rows)
+
+Before:  y = embedding(table, unsqueeze(position, 0))
+After:   y = reshape(embedding(table, position))          no operator on integers is left for the CPU
+
 Before:  y = x[:, [0, 1], [2, 2]], gather(x, 1, [[3], [0]]), diagonal(x)
 After:   y = reshape(index_select(reshape(x, [-1, n]), 0, rows)), of the longest pieces of n values that stay together
 
@@ -24,9 +30,12 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import arguments, is_static, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._lookups import VIEWS, lookup_of
 
 _INDEX, _SELECT = "aten.index.Tensor", "aten.index_select.default"
 _COPY, _GATHER = "aten.index_copy.default", "aten.gather.default"
+_PUT, _EMBEDDING = "aten.index_put.default", "aten.embedding.default"
+_PUT_ROWS = torch.ops.aten.index_put.default
 _REPEATS = frozenset({"aten.expand.default", "aten.repeat.default", "aten.expand_as.default"})
 _OTHERS = frozenset(f"aten.{name}.default" for name in ("gather", "take", "diagonal"))
 
@@ -37,6 +46,10 @@ def replace_index(model: GraphModule) -> int:
     for node in list(model.graph.nodes):
         name = operator_name(node)
         count += _put_rows(model, node) if name == _COPY else 0
+        count += _put_everywhere(model, node) if name == _PUT else 0
+        if name in (_INDEX, _EMBEDDING) and _look_up_by_input(model, node):
+            count += 1
+            continue
         if name not in (_INDEX, _SELECT, *_OTHERS) or value_of(node).dtype != torch.float32:
             continue
         x = node.args[0]
@@ -65,12 +78,65 @@ def _put_rows(model: GraphModule, node: Node) -> int:
     """Rewrite `index_copy`, which is `index_put` with the index in one place."""
     given = arguments(node)
     places = [None] * (int(given["dim"]) % value_of(node).dim())
-    made = Insert(model, node)(
-        torch.ops.aten.index_put.default, given["self"], [*places, given["index"]], given["source"]
-    )
+    made = Insert(model, node)(_PUT_ROWS, given["self"], [*places, given["index"]], given["source"])
     node.replace_all_uses_with(made)
     model.graph.erase_node(node)
     return 1
+
+
+def _put_everywhere(model: GraphModule, node: Node) -> int:
+    """Leave out the indices of `index_put` that list every position of their dimension; one index has to remain."""
+    indices = list(node.args[1])  # type: ignore[arg-type]
+    if None in indices or len(indices) < 2:
+        return 0
+    sizes = value_of(node.args[0]).shape
+    shapes = [[1] * (len(indices) - value_of(one).dim()) + list(value_of(one).shape) for one in indices]
+    if any(len(shape) != len(indices) for shape in shapes):
+        return 0
+    listed = [
+        data is not None and shapes[at] == [int(sizes[at]) if axis == at else 1 for axis in range(len(indices))]
+        and torch.equal(data.reshape(-1), torch.arange(int(sizes[at]))) for at, one in enumerate(indices)
+        for data in [tensor_of(model, one)]
+    ]  # fmt: skip
+    if sum(listed) != len(indices) - 1:
+        return 0
+    at = listed.index(False)
+    if any(size != 1 for axis, size in enumerate(shapes[at]) if axis != at):
+        return 0
+    index = _vector_of(indices[at]) or Insert(model, node)(torch.ops.aten.reshape.default, indices[at], [-1])
+    places = [index if axis == at else None for axis in range(len(indices))]
+    made = Insert(model, node)(_PUT_ROWS, node.args[0], places, *node.args[2:], **node.kwargs)
+    node.replace_all_uses_with(made)
+    model.graph.erase_node(node)
+    return 1
+
+
+def _look_up_by_input(model: GraphModule, node: Node) -> int:
+    """Look rows up by an input that is a vector instead of by a view of it."""
+    lookup = lookup_of(model, node)
+    if lookup is None or operator_name(lookup.index) not in VIEWS:
+        return 0
+    index = _vector_of(lookup.index)
+    if index is None or index.op != "placeholder":
+        return 0
+    call = Insert(model, node)
+    changed = [index if one is lookup.index else one for one in node.args]
+    if operator_name(node) == _INDEX:
+        changed[1] = [index if one is lookup.index else one for one in node.args[1]]  # type: ignore[union-attr]
+    made = call(node.target, *changed, **node.kwargs)
+    node.replace_all_uses_with(call(torch.ops.aten.reshape.default, made, list(value_of(node).shape)))
+    model.graph.erase_node(node)
+    return 1
+
+
+def _vector_of(index: Node) -> Node | None:
+    """Return the vector that an index is a view of."""
+    seen = index
+    while operator_name(seen) in VIEWS and isinstance(seen.args[0], Node):
+        seen = seen.args[0]
+        if value_of(seen).dim() == 1 and value_of(seen).numel() == value_of(index).numel():
+            return seen
+    return None
 
 
 def _picked_positions(model: GraphModule, node: Node) -> tuple[int, list[int] | None]:
