@@ -139,8 +139,9 @@ def _convert(
         captured = made.module if bodies is None else contract_layers(made.module, bodies)
         program = export(captured, inputs, what="the quantized model")
     parts = getattr(quantizer, "quantizers", [quantizer])
-    unmatched = [pattern for one in parts for pattern in getattr(one, "unmatched", ())]
-    return made.module, program, made.notes, (*made.warnings, *unmatched_warnings("exclude", unmatched))
+    unmatched = [item for one in parts for item in getattr(one, "unmatched", {}).items()]
+    without_effect = [line for option, patterns in unmatched for line in unmatched_warnings(option, patterns)]
+    return made.module, program, made.notes, (*made.warnings, *without_effect)
 
 
 def in_layout(inputs: Inputs, channels_last: bool) -> Inputs:

@@ -30,6 +30,17 @@ def test_patterns_that_match_nothing_are_warned_of() -> None:
     assert not any("Conv2d" in one for one in warnings)
 
 
+def test_patterns_of_precision_and_of_layers_that_match_nothing_are_warned_of() -> None:
+    layers = [{"name": "3", "activations": "int16"}, {"name": "haed", "per_channel": False}]
+    warnings = compiled(
+        precision={"Conv2d": "int16", "relu?": "int8"}, quantization={"layer": layers}, quality="plain"
+    ).report.warnings
+    assert [one for one in warnings if "matches no node" in one] == [
+        "precision: 'relu?' matches no node, so it has no effect",
+        "[[layer]]: 'haed' matches no node, so it has no effect",
+    ]
+
+
 @pytest.mark.parametrize(
     "given", ["aten_convolution_default, aten_addmm_default", ["aten_convolution_default,aten_addmm_default"]]
 )

@@ -90,7 +90,7 @@ class NeutronQuantizer(Quantizer):
         self.is_qat = is_qat
         self.check: RewriteCheck | None = None  # for the next module that is transformed
         self.exclude = tuple(exclude)
-        self._matched: set[str] = set()  # patterns of `exclude`
+        self._matched: set[tuple[str, str]] = set()  # options, and patterns of them
         check_group_size(group_size, "NeutronQuantizer")
         self.specs = Specs(is_qat, per_channel, observer, percentile, weights, group_size)
         self.precisions = Precisions.of(precision, activations)
@@ -167,7 +167,9 @@ class NeutronQuantizer(Quantizer):
         """Annotate every node whose operator has a file; nodes that another quantizer annotated are skipped."""
         annotator = Annotator(self.specs, self.excludes)
         rules = annotation_rules()
+        patterns = self._patterns()
         for node in model.graph.nodes:
+            self._note_matches(node, patterns)
             if annotator.is_annotated(node):
                 continue
             rule = rules.get(operator_name(node))
@@ -200,16 +202,37 @@ class NeutronQuantizer(Quantizer):
         if not self.exclude and not self.layers:
             return False
         names = _names(node)
-        matching = [pattern for pattern in self.exclude if any(fnmatchcase(name, pattern) for name in names)]
-        self._matched.update(matching)
-        if matching:
-            return True
-        return any(one.exclude and one.matches(names) for one in self.layers)
+        return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in names) or any(
+            one.exclude and one.matches(names) for one in self.layers
+        )
 
     @property
-    def unmatched(self) -> tuple[str, ...]:
-        """The patterns of `exclude` that matched no node of the models annotated so far."""
-        return tuple(pattern for pattern in self.exclude if pattern not in self._matched)
+    def unmatched(self) -> Mapping[str, Sequence[str]]:
+        """The patterns that matched no node of the models annotated so far, by the option that holds them."""
+        found: dict[str, list[str]] = {}
+        for option, patterns in self._patterns().items():
+            found[option] = [one for one in patterns if (option, one) not in self._matched]
+        return found
+
+    def _patterns(self) -> dict[str, list[str]]:
+        """Return all patterns of names, by the option that holds them."""
+        layers = [one.name for one in self.layers]
+        chosen = [pattern for pattern, _ in self.precisions.rules if pattern not in layers]
+        return {
+            option: list(dict.fromkeys(patterns))
+            for option, patterns in (("exclude", self.exclude), ("precision", chosen), ("[[layer]]", layers))
+        }
+
+    def _note_matches(self, node: Node, patterns: Mapping[str, Sequence[str]]) -> None:
+        """Record which patterns match a node; those of layers also match all that lies in a module."""
+        names = _names(node) if any(patterns.values()) else set()
+        for option, given in patterns.items():
+            inside = "" if option == "exclude" else ".*"
+            self._matched.update(
+                (option, one)
+                for one in given
+                if any(fnmatchcase(name, one) or (inside and fnmatchcase(name, one + inside)) for name in names)
+            )
 
     def has_four_bits(self, node: Node) -> bool:
         """Return whether the weights of a node were chosen to have 4 bits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -69,6 +69,35 @@ def test_a_state_that_grows_is_a_warning_with_its_range_unless_it_gets_room() ->
     (warning,) = findings(model, noise(16)).warnings
     assert warning.startswith("state total still grows after 16 calibration samples: it is stored from 0 to ")
     assert findings(model, noise(16), state_headroom=4.0).warnings == []
+
+
+WALKS: dict[str, tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], bool]] = {
+    "sum": (lambda m, x: m + x, True),
+    "difference of what was summed": (lambda m, x: m - x.tanh(), True),
+    "two terms": (lambda m, x: x + (m + x * x - 1 / 12), True),
+    "average": (lambda m, x: m + 0.1 * (x - m), False),
+    "bounded": (lambda m, x: (m + x).clamp(-1, 1), False),
+    "fading": (lambda m, x: m * 0.5 + x, False),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_sum_without_end_is_a_warning_whether_or_not_its_samples_grow(name: str) -> None:
+    change, warned = WALKS[name]
+
+    class Walk(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.register_buffer("m", torch.zeros(1, 4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.m.copy_(change(self.m, x))
+            return self.layer(x) + self.m
+
+    there_and_back = [(value * sign,) for (value,) in noise(8) for sign in (1, -1)]
+    found = findings(Walk(), there_and_back).warnings
+    assert [one.partition(", of")[0] for one in found] == ["state m sums up its inputs without end"] * warned
 
 
 class Faded(nn.Module):

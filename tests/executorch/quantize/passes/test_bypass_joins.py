@@ -30,10 +30,12 @@ TAKEN: dict[str, Callable[[torch.Tensor], Tensors]] = {
     "behind a permute": lambda y: y.permute(0, 2, 1).split([4, 3], -1),
     "behind two permutes": lambda y: (y.permute(2, 0, 1).transpose(0, 1)[:, :, 4:],),
     "counted from the end": lambda y: (y[:, -3:], y[:, :-3]),
+    "inside a part": lambda y: (y[:, 4:6], y[:, 1:2]),
+    "inside a part, behind a permute": lambda y: (y.permute(0, 2, 1)[:, :, 5:],),
 }
 KEPT: dict[str, Callable[[torch.Tensor], Tensors]] = {
     "more than a part": lambda y: (y[:, 3:],),
-    "less than a part": lambda y: (y[:, 4:6],),
+    "everything": lambda y: (y[:, 0:],),
     "every second": lambda y: (y[:, 4::2],),
     "another dimension": lambda y: (y[:, :, 0:4],),
 }
@@ -48,3 +50,19 @@ def test_values_are_the_same_and_joins_that_nothing_else_reads_are_gone(name: st
     for found, wanted in zip(model(*X), Head(take)(*X), strict=True):
         assert torch.equal(found, wanted)
     assert any(operator_name(node) == "aten.cat.default" for node in model.graph.nodes) is (name in KEPT)
+
+
+def test_a_slice_of_several_whole_parts_joins_these_alone() -> None:
+    """The box keeps its scale where objectness and classes are read together."""
+
+    class Parts(torch.nn.Module):
+        def forward(self, boxes: torch.Tensor, scores: torch.Tensor) -> Tensors:
+            y = torch.cat([boxes * 2, scores[:, :1].sigmoid(), scores[:, 1:].relu()], 1)
+            return y[:, :4], y[:, 4:], y[:, 3:6]
+
+    model = export(Parts().eval(), X).module()
+    assert run_passes([split_to_slices, bypass_joins], model)
+    joins = [node for node in model.graph.nodes if operator_name(node) == "aten.cat.default"]
+    assert sorted(len(node.args[0]) for node in joins) == [2, 3]
+    for found, wanted in zip(model(*X), Parts()(*X), strict=True):
+        assert torch.equal(found, wanted)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import FloatReason, is_changed
+from openneutron.executorch.fx import FloatReason, changes, is_changed, operator_name
 from openneutron.executorch.quantize.check.keep_float import why_float
 
 _FEW: Final = 8  # samples; the range of so few is a tenth and more below that of a hundred
@@ -27,6 +27,12 @@ _ALIKE: Final = 1e-3  # share of the input's range that samples differ by, where
 _PARTS: Final = 4  # of a calibration, whose largest states are compared
 _OVERALL: Final = 2.0  # times the first part: a state that varies around a value rises less by chance
 _STILL: Final = 1.1  # times the part before, from which on a state goes on growing
+_SUMS: Final = frozenset({"aten.add.Tensor", "aten.sub.Tensor"})
+_SAME_VALUES: Final = frozenset(
+    f"aten.{name}"
+    for name in ("clone.default", "view.default", "reshape.default", "squeeze.dim", "squeeze.dims", "unsqueeze.default",
+                 "_to_copy.default", "to.dtype", "contiguous.default", "alias.default")
+)  # fmt: skip
 
 Range = tuple[float, float]
 
@@ -43,6 +49,7 @@ class CalibrationWatch:
         changed = [node for node in prepared.graph.find_nodes(op="get_attr") if is_changed(node)]
         self._stored = {str(node.target) for node in changed if any(user.op == "call_module" for user in node.users)}
         self._states = sorted(self._stored | {str(node.target) for node in changed if _reaches_observer(node)})
+        self._sums = {str(node.target) for node in changed if _is_running_sum(node)}
         self._sizes: dict[str, list[Range]] = {name: [] for name in self._states}
 
     def after_sample(self) -> None:
@@ -77,14 +84,22 @@ class CalibrationWatch:
         found = []
         for name in self._states:
             seen = self._sizes[name]
-            if _goes_on_growing([max(abs(low), abs(high)) for low, high in seen]):
+            grows = _goes_on_growing([max(abs(low), abs(high)) for low, high in seen])
+            # The values of a sum without end spread by the root of the calls: too slowly, and too unevenly, to be seen.
+            spreads = name in self._sums and any(one != seen[0] for one in seen)
+            if grows or spreads:
                 low, high = min(0.0, *(one[0] for one in seen)), max(0.0, *(one[1] for one in seen))
                 place = f"from {low:.4g} to {high:.4g}"
+                what = (
+                    f"still grows after {len(seen)} calibration samples"
+                    if grows
+                    else f"sums up its inputs without end, of which {len(seen)} calibration samples show the start"
+                )
                 found.append(
-                    f"state {name} still grows after {len(seen)} calibration samples: it is stored {place} and sticks there; "
+                    f"state {name} {what}: it is stored {place} and sticks there; "
                     "calibrate for as long as it runs, reset it in time, or give it room (--state-headroom 4)"
                     if name in self._stored
-                    else f"state {name} still grows after {len(seen)} calibration samples: it counts on exactly, but what is "
+                    else f"state {name} {what}: it counts on exactly, but what is "
                     f"computed with it has ranges for values {place} of it; calibrate as long as it runs, or reset it in time"
                 )
         return tuple(found)
@@ -132,6 +147,47 @@ def _reaches_observer(node: Node) -> bool:
         counted.update(new)
         waiting += new
     return False
+
+
+def _is_running_sum(state: Node) -> bool:
+    """Return whether all that a model writes to a state is its value and something that the inputs alone decide."""
+    same = state.graph.find_nodes(op="get_attr", target=state.target, sort=False)
+    written = [user.args[1] for one in same for user in one.users if changes(user, one) and len(user.args) > 1]
+    return bool(written) and all(_adds_inputs(one, str(state.target)) for one in written)
+
+
+def _adds_inputs(value: Any, state: str, depends: bool = False) -> bool:
+    """Return whether a value is that of a state, plus or minus what depends on inputs and on no state."""
+    if not isinstance(value, Node):
+        return False
+    if value.op == "get_attr":
+        return depends and str(value.target) == state
+    if value.op == "call_module" or operator_name(value) in _SAME_VALUES:
+        return _adds_inputs(value.args[0], state, depends)
+    if operator_name(value) not in _SUMS:
+        return False
+    left, right = value.args[:2]
+    sides = [(left, right)]
+    if operator_name(value) == "aten.add.Tensor" and not value.kwargs:
+        sides.append((right, left))
+    for kept, term in sides:
+        leaves = _leaves(term)
+        if not any(one.op == "get_attr" and is_changed(one) for one in leaves):
+            given = depends or any(one.op == "placeholder" for one in leaves)
+            if _adds_inputs(kept, state, given):
+                return True
+    return False
+
+
+def _leaves(term: Any) -> set[Node]:
+    """Return the inputs, constants and states that a value depends on."""
+    seen = {term} if isinstance(term, Node) else set()
+    waiting = list(seen)
+    while waiting:
+        new = [one for one in waiting.pop().all_input_nodes if one not in seen]
+        seen.update(new)
+        waiting += new
+    return {one for one in seen if not one.all_input_nodes}
 
 
 def _goes_on_growing(sizes: Sequence[float]) -> bool:

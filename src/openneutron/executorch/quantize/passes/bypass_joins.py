@@ -1,13 +1,18 @@
-"""BypassJoins: a slice that takes a part out of a join again reads the part.
+"""BypassJoins: a slice that takes parts out of a join again, or some of one part, reads the parts.
 
 Detectors join boxes and scores, and take them apart for their selection; one scale for both would lose the scores.
 
 Before:  y = cat([boxes, scores], 1).permute(0, 2, 1); y[:, :, 4:]
 After:   scores.permute(0, 2, 1)
+
+A slice that cuts into several parts stays: it would become more operators.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -21,25 +26,39 @@ _JOIN = "aten.cat.default"
 _SLICE = "aten.slice.Tensor"
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """What a slice takes: parts of a join, what of the one part, and the permutes behind the join, first to last."""
+
+    parts: list[Node]
+    dim: int
+    inside: tuple[int, int] | None
+    orders: list[list[int]]
+
+
 def bypass_joins(model: GraphModule) -> int:
     """Replace slices of joins by the parts; returns how many there are."""
     count = 0
     for node in list(model.graph.nodes):
-        found = _part(node) if operator_name(node) == _SLICE else None
-        if found is None:
+        taken = _taken(node) if operator_name(node) == _SLICE else None
+        if taken is None:
             continue
-        part, orders = found
         call = Insert(model, node)
-        for order in orders:
-            part = call(torch.ops.aten.permute.default, part, order)
-        node.replace_all_uses_with(part)
+        made = taken.parts[0]
+        if len(taken.parts) > 1:
+            made = call(torch.ops.aten.cat.default, taken.parts, taken.dim)
+        elif taken.inside is not None:
+            made = call(torch.ops.aten.slice.Tensor, made, taken.dim, *taken.inside)
+        for order in taken.orders:
+            made = call(torch.ops.aten.permute.default, made, order)
+        node.replace_all_uses_with(made)
         model.graph.erase_node(node)
         count += 1
     return count
 
 
-def _part(node: Node) -> tuple[Node, list[list[int]]] | None:
-    """Return the part of a join that a slice is, and the permutes between them, first to last; None if it is not one."""
+def _taken(node: Node) -> _Taken | None:
+    """Return the parts of a join that a slice is, or that it lies in; None if it is neither, or takes all of the join."""
     given = arguments(node)
     source: Any = node.args[0]
     if ROLE_KEY in node.meta or not is_static(node) or not is_static(source) or given.get("step") not in (None, 1):
@@ -53,17 +72,19 @@ def _part(node: Node) -> tuple[Node, list[list[int]]] | None:
         order = permute_order(operator_name(source), arguments(source), rank)
         orders.insert(0, order)
         source, dim = source.args[0], order[dim]
-    if operator_name(source) != _JOIN or int(arguments(source).get("dim") or 0) % rank != dim:
+    if operator_name(source) != _JOIN or int(arguments(source).get("dim") or 0) % rank != dim or start >= end:
         return None
-    at = 0
-    for part in source.args[0]:
-        if len(shape_of(part)) != rank:
-            return None
-        size = shape_of(part)[dim]
-        if (at, at + size) == (start, end):
-            return part, orders
-        at += size
-    return None
+    parts = list(source.args[0])
+    if any(len(shape_of(part)) != rank for part in parts):
+        return None
+    edges = [0, *accumulate(shape_of(part)[dim] for part in parts)]
+    if start in edges and end in edges:
+        whole = parts[edges.index(start) : edges.index(end)]
+        return _Taken(whole, dim, None, orders) if len(whole) < len(parts) or len(parts) == 1 else None
+    at = bisect_right(edges, start) - 1
+    if end > edges[at + 1]:
+        return None
+    return _Taken([parts[at]], dim, (start - edges[at], end - edges[at]), orders)
 
 
 def _place(given: Any, size: int, default: int) -> int:
