@@ -82,12 +82,21 @@ def replaced(page: str, name: str, lines: Sequence[str]) -> str:
     return found[0]
 
 
+def table(name: str, page: str = "") -> str:
+    """Return a table of the page."""
+    found = re.search(f"<!-- {name} -->(.*?)<!-- end of {name} -->", page or PAGE.read_text("utf-8"), flags=re.DOTALL)
+    assert found is not None, f"{PAGE} has no table {name}"
+    return found[1]
+
+
 def merged(page: str, name: str, head: Sequence[str], rows: Sequence[str]) -> str:
     """Return the page with these rows in a table; rows of other models stay."""
-    table = re.search(f"<!-- {name} -->(.*?)<!-- end of {name} -->", page, flags=re.DOTALL)
-    assert table is not None, f"{PAGE} has no table {name}"
     new = {_model(row) for row in rows}
-    kept = [row for row in table[1].split("\n") if row.startswith("| ") and row not in head and _model(row) not in new]
+    kept = [
+        row
+        for row in table(name, page).split("\n")
+        if row.startswith("| ") and row not in head and _model(row) not in new
+    ]
     return replaced(page, name, (*head, *sorted((*kept, *rows), key=_model)))
 
 

@@ -32,7 +32,7 @@ from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
 from benchmarks.published import POINTS, UNEXPLAINED, Point  # noqa: E402
 from openneutron.board import fit as board_fit  # noqa: E402
 from openneutron.board.answer import converted_by_stock  # noqa: E402
-from openneutron.board.fit import Measured, Prior  # noqa: E402
+from openneutron.board.fit import Belief, LeftOut, Measured  # noqa: E402
 from openneutron.board.interval import spread  # noqa: E402
 from openneutron.board.workload import (  # noqa: E402
     FITTED,
@@ -77,7 +77,7 @@ PRIORS = (
         "softmax", 150.0, 1.6, "CPU: two exponentials of about eight multiplications each, and a scaling, per element"
     ),
 )
-PRIOR = Prior.of_factors([one.cycles for one in PRIORS], [one.factor for one in PRIORS])
+PRIOR = Belief.of_factors([one.cycles for one in PRIORS], [one.factor for one in PRIORS])
 assert tuple(one.name for one in PRIORS) == NAMES, "constants come in the order of board/workload.py"
 
 
@@ -117,15 +117,15 @@ def errors(loads: Sequence[Measured], cycles: Vector) -> list[float]:
     return [load.error(cycles) for load in loads]
 
 
-def left_out(loads: Sequence[Measured]) -> list[float]:
-    """Return the relative error of each point, predicted by a fit on all others."""
+def left_out(loads: Sequence[Measured]) -> list[LeftOut]:
+    """Predict each point by a fit on all others."""
     return board_fit.left_out(loads, PRIOR)
 
 
-def left_out_widths(found: Sequence[float]) -> list[float]:
+def left_out_widths(found: Sequence[LeftOut]) -> list[float]:
     """Return the half width, in logarithms, of each left-out point's interval, made from the errors of the others."""
-    logs = [math.log1p(error) for error in found]
-    return [spread([*logs[:at], *logs[at + 1 :]]) for at in range(len(logs))]
+    logs = [math.log1p(one.error) for one in found]
+    return [spread([*logs[:at], *logs[at + 1 :]], one.doubt) for at, one in enumerate(found)]
 
 
 def _table(title: str, loads: Sequence[Load], values: Sequence[float], notes: Sequence[str]) -> None:
@@ -191,14 +191,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = f"x/: {factor:4.2f}" if narrowed else "not determined by the points"
         print(f"  {prior.name:14} {prior.cycles:7.2f} x/: {prior.factor:4.2f}  {value:8.3f}   {said:29} {prior.why}")
     _table(f"fit on {len(loads)} points", loads, errors(loads, cycles), ["fitted"] * len(loads))
-    predicted = left_out(loads)
-    widths = left_out_widths(predicted)
+    found = left_out(loads)
+    predicted, widths = [one.error for one in found], left_out_widths(found)
     notes = [_interval_note(*one) for one in zip(loads, predicted, widths, strict=True)]
     _table("leave-one-out: each network predicted by a fit on all others", loads, predicted, notes)
     print(f"  median interval: times or by {math.exp(float(np.median(widths))):.3f}")
     print(f"  for board/interval.py: LEFT_OUT = ({', '.join(f'{math.log1p(one):.3f}' for one in predicted)})")
+    print(f"  and LEFT_OUT_DOUBT = {np.mean([one.doubt for one in found]):.4f}")
     strange = [workload(point) for point in UNEXPLAINED]
-    _table("not fitted", strange, errors(strange, cycles), ["predicted"] * len(strange))
+    _table("not fitted: no documented fact explains it", strange, errors(strange, cycles), ["predicted"] * len(strange))
+    with_strange = np.abs([one.error for one in left_out([*loads, *strange])])
+    print(
+        f"  with it, leave-one-out on {len(with_strange)} points: mean |error| {with_strange.mean():.1%}, "
+        f"largest {with_strange.max():.1%}"
+    )
     if given.write:
         _write(loads, cycles)
         return 0

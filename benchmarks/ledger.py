@@ -26,10 +26,10 @@ from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
 from benchmarks.calibrate import PRIOR, Load, workload  # noqa: E402
 from benchmarks.published import POINTS, UNEXPLAINED, Point  # noqa: E402
 from openneutron.board.answer import stock_answer  # noqa: E402
-from openneutron.board.fit import fit  # noqa: E402
+from openneutron.board.fit import believe  # noqa: E402
 from openneutron.board.interval import LEFT_OUT, spread  # noqa: E402
 from openneutron.board.ledger import HEAD, Measurement, Prediction, point_text, read_ledger  # noqa: E402
-from openneutron.board.sdk import VERSIONS  # noqa: E402
+from openneutron.board.sdk import version_of  # noqa: E402
 from openneutron.board.workload import NEUTRON_C  # noqa: E402
 from openneutron.files import write_file  # noqa: E402
 from openneutron.machine import targets  # noqa: E402
@@ -64,9 +64,7 @@ def sdk_of(point: Measurement) -> str:
     for one in (*POINTS, *UNEXPLAINED):
         if (one.target, one.network) == (point.chip, point.model) and one.milliseconds in point.milliseconds:
             return one.sdk
-    number = point.converter.partition("+")[0]
-    found = [one for one in VERSIONS if number.startswith(one.partition("-")[0].rstrip("x"))]
-    return found[-1] if found else "2.x"
+    return version_of(point.converter) if point.converter else "2.x"
 
 
 @cache
@@ -84,10 +82,11 @@ def predict(point: Measurement, date: str) -> Prediction | None:
     if not point.milliseconds:
         return Prediction(date, figures=figures)
     same = [load.point.target == point.chip and load.point.network == point.model for load in _loads()]
-    constants = fit([load for load, one in zip(_loads(), same, strict=True) if not one], PRIOR)
+    belief = believe([load for load, one in zip(_loads(), same, strict=True) if not one], PRIOR)
     work = workload(Point(point.chip, point.model, point.time, point.source, point.fetch_constants, sdk_of(point))).work
-    time = work.milliseconds(constants)
-    factor = math.exp(spread([error for error, one in zip(LEFT_OUT, same, strict=True) if not one]))
+    time = work.milliseconds(belief.constants)
+    errors = [error for error, one in zip(LEFT_OUT, same, strict=True) if not one]
+    factor = math.exp(spread(errors, belief.doubt(work)))
     low, middle, high = (round(float(one), 4) for one in (time / factor, time, time * factor))
     return Prediction(date, middle, low, high, figures or None)
 

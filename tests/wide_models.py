@@ -103,6 +103,11 @@ def _gather(maker: Maker) -> None:
     maker.op("GATHER", [maker.input((4, 5), WIDE, SCALE, 0), rows], maker.output((3, 5), WIDE, SCALE, 0), axis=0)
 
 
+def _gather_nd(maker: Maker) -> None:
+    rows = maker.constant(np.array([[2], [0], [3]]), DType.INT32)
+    maker.op("GATHER_ND", [maker.input((4, 5), WIDE, SCALE, 0), rows], maker.output((3, 5), WIDE, SCALE, 0))
+
+
 def _looked_up(maker: Maker) -> None:
     rows = maker.constant(np.array([2, 0, 3]), DType.INT32)
     maker.op("EMBEDDING_LOOKUP", [rows, maker.input((4, 5), WIDE, SCALE, 0)], maker.output((3, 5), WIDE, SCALE, 0))
@@ -155,6 +160,7 @@ MODELS: dict[str, Build] = {
     "DEPTHWISE_CONV_2D": _depthwise,
     "DYNAMIC_UPDATE_SLICE": _updated,
     "EMBEDDING_LOOKUP": _looked_up,
+    "GATHER_ND": _gather_nd,
     "EXPAND_DIMS": _same("EXPAND_DIMS", (4, 5), (1, 4, 5), (0,)),
     "FULLY_CONNECTED": _connected,
     "GATHER": _gather,

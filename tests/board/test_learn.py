@@ -86,3 +86,12 @@ def test_a_ledger_that_cannot_be_learned_from_is_refused(tmp_path: Path) -> None
     append_point(text, Measurement(model="text.txt", chip="mcxn94x", source="test", milliseconds=(1.0,)))
     with pytest.raises(FormatError, match=r"text.txt is no LiteRT file"):
         learn(text)
+
+
+def test_a_point_is_planned_by_the_rules_of_its_converter(tmp_path: Path) -> None:
+    errors = []
+    for converter in ("1.2.0+0X1c933f1b", "3.2.2", ""):
+        (folder := tmp_path / f"by{converter}").mkdir()
+        lesson = learn_from(write_ledger(folder, chip="imxrt700", converter=converter))
+        errors.append([one.before for one in lesson.points])
+    assert errors[0] != errors[1] == errors[2]  # softmax runs on the NPU since 3.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import openneutron
+from benchmarks.board_networks import BOARD_NETWORKS
 from benchmarks.networks import Layers
-from openneutron.board.sdk import NO_OUTPUT_PADDING, VERSIONS, Rules, rule, rules, table
+from openneutron.board.sdk import NO_OUTPUT_PADDING, VERSIONS, Rules, rule, rules, table, version_of
 from openneutron.machine import targets
 from openneutron.options import SDK_VERSIONS
 
@@ -33,9 +34,29 @@ def test_a_chip_goes_before_all_chips_and_the_newest_before_older_ones() -> None
         rule("no such rule", "imxrt700", "3.0")
 
 
+def test_rules_that_one_network_shows_can_be_left_out() -> None:
+    assert rules("imxrt700", "3.0", without="cifarnet").tail == ("SOFTMAX", "DEQUANTIZE")
+    assert rules("imxrt700", "3.0", without="ds_cnn_s").tail == rules("imxrt700", "3.0").tail
+    assert rules("mcxn94x", "1.2", without="ds_cnn_s").spread_first is False
+    assert {one.only for one in table()} - {""} <= set(BOARD_NETWORKS)
+
+
+def test_a_converters_version_names_the_rules() -> None:
+    named = {
+        "1.0.0+0X4e5686ed": "1.0",
+        "1.2.0": "1.2",
+        "2.1.3": "2.x",
+        "3.1.1+0X447b3538": "3.1",
+        "9.0.0": VERSIONS[-1],
+    }
+    assert {one: version_of(one) for one in named} == named
+
+
 def test_notes_say_which_files_stand_in() -> None:
     assert rules("mcxn94x", "3.0").note("mcxn94x") == ""
     assert "rules of 3.0 stand in" in rules("mcxn94x", "3.2").note("mcxn94x")
+    assert "rules of 3.1 stand in" in rules("imxrt2660", "2.x").note("imxrt2660")
+    assert not rules("imxrt2660", "2.x").scratch  # the chip is newer than the version: its own oldest rules
     assert "no file that NXP's converter made for imx95 is public" in rules("imx95").note("imx95")
 
 

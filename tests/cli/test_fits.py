@@ -11,6 +11,7 @@ from openneutron.cli.fits import parse_milliseconds
 from openneutron.cli.main import run
 from openneutron.cli.shared.fitting import by_module
 from openneutron.errors import OptionError
+from openneutron.executorch import pipeline
 from openneutron.report.model import Report
 from tests.report.samples import report
 
@@ -119,3 +120,24 @@ def test_a_pytorch_program_has_one_lateness_for_one_chip(
     assert told == own and all("late" in short for short in own.values())
     tried = {one["option"] for row in found["imx95"] for one in row["changes"]}
     assert {"--int8-io", "--channels-last", "--int8-io --channels-last", "--placement fastest"} <= tried
+
+
+def test_a_pytorch_model_is_quantized_once_for_all_chips_and_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "quantized_once.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def factory():\n    torch.manual_seed(0)\n    data = [(torch.rand(1, 1, 8, 8),) for _ in range(8)]\n"
+        "    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU()).eval(), data[0], data\n"
+    )
+    quantize, made = pipeline.quantize, []
+    monkeypatch.setattr(pipeline, "quantize", lambda *args, **given: made.append(args) or quantize(*args, **given))
+    chips = ["--target", "mcxn94x", "--target", "imxrt700"]
+    assert run(["fits", "quantized_once:factory", *chips, "--sram", "100", "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["target"] for row in rows] == ["mcxn94x"] * 2 + ["imxrt700"] * 2
+    assert len(made) == 1
+    for row in rows:
+        changes = {one["option"]: one["need"]["sram_bytes"] for one in row["changes"]}
+        assert 0 < changes["--int8-io"] < row["need"]["sram_bytes"]
+        assert changes["--target imx95"] > 0

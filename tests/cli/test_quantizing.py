@@ -30,12 +30,24 @@ def quantizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """LiteRT's quantizer takes seconds and has its own tests; here it is enough that it is asked."""
     asked: list[str] = []
 
-    def made(data: bytes, samples: Iterable[Any], *, source: str = "", activations: str = "int8") -> QuantizedModel:
-        asked.append(source)
-        assert len(list(samples)) > 0
-        return QuantizedModel(_int8(), (OutputAccuracy("output 0", 33.3),), "a quantizer")
+    class Made:
+        """Stands for the process that quantizes."""
 
-    monkeypatch.setattr(quantize, "quantize_float", made)
+        def __init__(self, data: bytes, samples: Iterable[Any], *, source: str = "") -> None:
+            asked.append(source)
+            self.count = len(list(samples))
+            assert self.count > 0
+
+        def __enter__(self) -> Made:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def quantize(self, activations: str = "int8") -> QuantizedModel:
+            return QuantizedModel(_int8(), (OutputAccuracy("output 0", 33.3),), "a quantizer")
+
+    monkeypatch.setattr(quantize, "FloatQuantizer", Made)
     rng = np.random.default_rng(3)
     np.savez(folder / "samples.npz", x=rng.standard_normal((8, 6)).astype(np.float32))
     np.savez(folder / "labelled.npz", x=rng.standard_normal((8, 6)).astype(np.float32), y=np.zeros(8, np.int64))

@@ -52,7 +52,7 @@ def test_images_are_nhwc_unless_the_npu_transposes(program: Any) -> None:
 def test_a_node_without_a_litert_form_is_named() -> None:
     nodes = [node("Relu", ["x"], ["r"], "/relu"), node("TopK", ["r", "k"], ["y", "i"], "/top")]
     imported = load(model(nodes, {"x": [1, 8]}, ["y"], {"k": np.array([2])}).SerializeToString())
-    with pytest.raises(UnsupportedError, match=r"net\.onnx: node `/top` cannot be written to LiteRT"):
+    with pytest.raises(UnsupportedError, match=r"net\.onnx: node `/top` cannot be written to LiteRT.*--cut-head"):
         compile_to_litert(
             imported.module, imported.example_inputs, calibration=[imported.example_inputs], name="net.onnx"
         )
@@ -69,3 +69,33 @@ def test_a_rest_that_litert_does_not_take_is_refused() -> None:
     imported = load(model(nodes, {"x": [1, 4]}, ["y"], stored).SerializeToString())
     with pytest.raises(UnsupportedError, match=r"the rest of the model cannot be written to LiteRT.*INT16 != INT8"):
         compile_to_litert(imported.program, None, inputs=("x",), outputs=("y",), name="net.onnx", optimize="fast")
+
+
+class BoxesAndScores(torch.nn.Module):
+    """A head that joins boxes of up to 640 pixels with scores below 1, as detectors do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boxes, self.scores = torch.nn.Conv2d(3, 4, 1), torch.nn.Conv2d(3, 2, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        boxes, scores = self.boxes(image).flatten(2) * 300, self.scores(image).flatten(2).sigmoid()
+        return torch.cat([boxes, scores], 1).permute(0, 2, 1)
+
+
+def test_parts_of_different_ranges_are_joined_in_float() -> None:
+    torch.manual_seed(0)
+    images = [(torch.randn(1, 3, 8, 8),) for _ in range(4)]
+    made = compile_to_litert(BoxesAndScores().eval(), images[0], calibration=images, name="head", outputs=("found",))
+    graph = read_model(made.data, source="head").main
+    assert [op.label for op in graph.operators] == ["NeutronGraph", "DEQUANTIZE", "DEQUANTIZE", "CONCATENATION"]
+    output, entry = graph.tensors[graph.outputs[0]], graph.tensors[graph.inputs[0]]
+    assert (output.name, str(output.dtype), output.shape) == ("found", "float32", (1, 64, 6))
+    assert entry.quantization is not None
+    (scale, zero), (given,) = entry.quantization.scalar, images[0]
+    stored = np.clip(np.rint(given.numpy().transpose(0, 2, 3, 1) / scale) + zero, -128, 127).astype(np.int8)
+    (found,) = made.run(stored)
+    wanted = made.quantized(given).detach().numpy()
+    step = [1.01 * np.diff(np.unique(wanted[..., rows])).min() for rows in (slice(0, 4), slice(4, 6))]
+    off = np.abs(found - wanted)
+    assert off[..., :4].max() <= step[0] and off[..., 4:].max() <= step[1] < step[0] / 100

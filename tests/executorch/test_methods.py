@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import openneutron as on
+from openneutron import project
 from openneutron.cli.main import run
 from openneutron.errors import FormatError, OpenNeutronError, OptionError, UnsupportedError
 from openneutron.executorch.methods import samples_of
@@ -124,3 +125,10 @@ def test_a_method_that_computes_something_else_is_refused() -> None:
     with pytest.raises(OptionError, match="open converter"):
         given = {"many": (torch.randn(3, 4),)}
         on.compile(Either(), samples[0], calibration=samples, methods=given, int8_io=True)
+
+
+def test_a_project_has_the_first_method_and_says_so() -> None:
+    made = project.make(program(), platform="cmake", board="cortex-m33")
+    assert made.notes == ("the program's forward alone is in it, without prefill",)
+    assert "left out: prefill." in made.files["README.md"].decode()
+    assert made.samples == 2  # random tokens and positions lie inside their tables

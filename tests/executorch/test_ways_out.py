@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -11,6 +14,7 @@ from openneutron.cli.main import run
 from openneutron.errors import UnsupportedError
 from openneutron.executorch import ways_out
 from openneutron.executorch.operators import lowerings
+from tests.executorch.harness import Function
 
 NAMES = sorted(ways_out._WAYS_OUT)
 # What the NPU runs in some forms: the hint is for the others.
@@ -44,19 +48,35 @@ def test_a_compile_says_what_to_write_instead() -> None:
     assert not found.delegated and found.reason.endswith(f"has no lowering: {why}") and found.hint == hint
 
 
+def weigh(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return nn.functional.conv3d(x, weight)
+
+
+def divide(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.avg_pool3d(x, 2, divisor_override=3)
+
+
+def locate(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return nn.functional.max_pool3d(x, 2, return_indices=True)
+
+
+VOLUME = torch.rand(1, 2, 4, 6, 6)
+
+
 @pytest.mark.parametrize(
-    ("model", "wanted"),
+    ("function", "inputs", "wanted"),
     [
-        (nn.Conv3d(2, 4, 3), ways_out.CONVOLUTION_3D),
-        (nn.ConvTranspose3d(2, 4, 2, 2), ways_out.TRANSPOSED_3D),
-        (nn.MaxPool3d(2), ways_out.way_out("aten.max_pool3d")),
+        (weigh, (VOLUME, torch.rand(2, 2, 3, 3, 3)), ways_out.VOLUMES),
+        (divide, (VOLUME,), ways_out.way_out("aten.avg_pool3d")),
+        (locate, (VOLUME,), ways_out.way_out("aten.max_pool3d_with_indices")),
     ],
-    ids=["conv", "transposed", "pool"],
+    ids=["computed weights", "divisor", "places"],
 )
-def test_what_nothing_can_quantize_has_a_way_out_too(model: nn.Module, wanted: ways_out.WayOut) -> None:
-    inputs = (torch.rand(1, 2, 4, 6, 6),)
+def test_what_nothing_can_quantize_has_a_way_out_too(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], wanted: ways_out.WayOut
+) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        on.compile(model.eval(), inputs, calibration=[inputs])
+        on.compile(Function(function).eval(), inputs, calibration=[inputs])
     assert caught.value.hint == wanted.hint
 
 

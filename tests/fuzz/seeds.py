@@ -125,6 +125,7 @@ def _movers(m: _Operators) -> None:
     m.op("UNPACK", [m.x((2, 3, 4))], (3, 4), (3, 4), num=2, axis=0)
     m.op("TILE", [m.x(), m.const([1, 2, 1, 1])], (1, 12, 6, 4))
     m.op("GATHER", [m.x(), m.const([0, 2, 1])], (1, 3, 6, 4), axis=1, batch_dims=0)
+    m.op("GATHER_ND", [m.x(), m.const([[0, 2], [0, 1]])], (2, 6, 4))
     m.op("EMBEDDING_LOOKUP", [m.const([0, 2, 1]), m.x((4, 6, 4))], (3, 6, 4))
     m.op("DYNAMIC_UPDATE_SLICE", [m.x(), m.x((1, 2, 6, 4)), m.const([0, 3, 0, 0])])
     pads = m.const([[0, 0], [1, 2], [1, 0], [0, 0]])

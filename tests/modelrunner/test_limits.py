@@ -37,6 +37,9 @@ def test_a_program_that_the_runner_cannot_take(monkeypatch: pytest.MonkeyPatch, 
 def test_a_program_within_all_limits_passes_and_a_large_file_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "read_plan", lambda data, where: FITS)
     check_program(bytes(393_216), "model.pte")
+    check_program(b"pte", "model.pte", "mimxrt700evk")
+    with pytest.raises(UnsupportedError, match="published for imxrt700 only, and frdmmcxn947 has mcxn94x"):
+        check_program(b"pte", "model.pte", "frdmmcxn947")
     with pytest.raises(UnsupportedError, match="393,217 bytes, and its buffer 393,216"):
         check_program(bytes(393_217), "model.pte")
 

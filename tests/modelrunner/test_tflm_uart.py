@@ -6,7 +6,7 @@ import pytest
 
 from openneutron.errors import BoardError, OptionError
 from openneutron.modelrunner.tflm_uart import FLASH_BLOCK, ConsoleRunner
-from tests.modelrunner.fakes import QUICK_CONSOLE, Clock, ConsoleBoard, Line, clock  # noqa: F401
+from tests.modelrunner.fakes import CLOCK, QUICK_CONSOLE, Clock, ConsoleBoard, Line, clock  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -76,6 +76,32 @@ def test_bytes_that_got_lost_in_an_upload_are_noticed_and_the_console_is_free_ag
         line.to_board = bytes
         board.load_model(b"a model")
         assert board.run([DATA]).outputs[0].data == PLUS_ONE
+
+
+class BufferedLine(Line):
+    """A socket to a slow serial line: it takes everything at once, and the board hears it later."""
+
+    def __init__(self, board: object) -> None:
+        super().__init__(board)
+        self.bytes_per_second, self.heard_at = 1e3, 0.0
+
+    def write(self, data: bytes, seconds: float) -> None:
+        self.heard_at = max(self.heard_at, CLOCK.now) + len(data) / self.bytes_per_second
+        super().write(data, seconds)
+
+    def read(self, most: int, seconds: float) -> bytes:
+        if self.heard_at > CLOCK.now:
+            CLOCK.sleep(min(seconds, self.heard_at - CLOCK.now))
+            if self.heard_at > CLOCK.now:
+                return b""
+        return super().read(most, seconds)
+
+
+def test_an_upload_that_a_socket_took_at_once_is_waited_for() -> None:
+    fake = ConsoleBoard()
+    with ConsoleRunner(BufferedLine(fake), QUICK_CONSOLE) as board:
+        board.load_model(bytes(5_000))  # five seconds on the line, and the board itself answers within 0.2
+    assert fake.model == bytes(5_000)
 
 
 def test_an_upload_that_somebody_left_unfinished_is_ended_first() -> None:

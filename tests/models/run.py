@@ -60,11 +60,7 @@ def compile_one(network: Network) -> list[dict[str, Any]]:
         rows.append(
             {
                 **base, "target": target, "nodes": len(own), "delegated": sum(node.delegated for node in own),
-                "graphs": report.totals.neutron_graphs, "timed": report.whole.timed,
-                "milliseconds": report.whole.milliseconds if report.whole.timed else report.totals.milliseconds,
-                "low": report.whole.milliseconds_low, "high": report.whole.milliseconds_high,
-                "largest_graph": report.totals.peak_bytes, "memory": report.whole.memory_bytes,
-                "flash": report.files["pte"], "short": [one.memory for one in shortfalls(report)],
+                "graphs": report.totals.neutron_graphs, "short": [one.memory for one in shortfalls(report)],
                 "sqnr": min(quantized.sqnr), "left": dict(left), "seconds": preparing + time.process_time() - began,
             }
         )  # fmt: skip
@@ -144,16 +140,15 @@ def page(rows: list[dict[str, Any]]) -> str:
         "Classification networks of timm and torchvision with up to 15 million parameters, random weights, at their own "
         "resolution, quantized on two random images and compiled for every chip. "
         f"Of the list's {total} networks {len(names)} have been run; `make test-models` goes on with the rest. "
-        "A row keeps the figures of the day it was run: the compiler of today may need less.", "",
+        "A row is of the day it was run; times and bytes change with every release, so ask `openneutron fits` for those.", "",
         *_summary(rows), "",
-        "*On the NPU*: nodes delegated, of all but the quantize and dequantize at the program's border. *ms*: the whole "
-        "program, estimated, with its interval; on imx95 the CPU's part is assumed. *RAM*: ExecuTorch's arena and what the "
-        "largest delegate takes beside it, with float inputs (`--int8-io` makes them a quarter). *Fits*: RAM, with the weights "
-        "where the NPU reads no flash, and flash. *SQNR*: against float on the calibration images; of random weights, so it "
+        "*On the NPU*: nodes delegated, of all but the quantize and dequantize at the program's border. *Fits*: the open "
+        "schedule, which runs in the simulator, with float inputs: RAM, with the weights where the NPU reads no flash, and "
+        "flash. *SQNR*: against float on the calibration images; of random weights, so it "
         "says something about the arithmetic only: where untrained values vanish below a step of 2^-20 it is about "
         "0 dB. Below 20 dB `compile` warns.", "",
-        "| network | chip | on the NPU | graphs | ms | largest graph | RAM | flash | fits | SQNR |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| network | chip | on the NPU | graphs | fits | SQNR |",
+        "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row in sorted(rows, key=lambda row: (row["name"], row["target"])):
         lines.append(_row(row))
@@ -183,15 +178,11 @@ def _row(row: dict[str, Any]) -> str:
     head = f"| {row['name']} | {row['target']} |"
     problem = row.get("refused") or row.get("crash")
     if problem is not None:
-        return (
-            f"{head} {'refused' if 'refused' in row else 'crashed'}: {problem.replace('|', '/')[:160]} | | | | | | | |"
-        )
-    between = f" ({row['low']:.3g} to {row['high']:.3g})" if row["high"] else ""
+        return f"{head} {'refused' if 'refused' in row else 'crashed'}: {problem.replace('|', '/')[:160]} | | | |"
     fits = f"no: {' and '.join(row['short'])}" if row["short"] else "yes"
     share = row["delegated"] / row["nodes"] if row["nodes"] else 1.0
     return (
-        f"{head} {share:.0%}, {row['delegated']} of {row['nodes']} | {row['graphs']} | {row['milliseconds']:.3g}{between} | "
-        f"{row['largest_graph']:,} | {row['memory']:,} | {row['flash']:,} | {fits} | {row['sqnr']:.1f} dB |"
+        f"{head} {share:.0%}, {row['delegated']} of {row['nodes']} | {row['graphs']} | {fits} | {row['sqnr']:.1f} dB |"
     )
 
 

@@ -13,7 +13,7 @@ from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.project import boards, make
-from openneutron.project.npu import check_npu_sizes, converted_for, npu_model, resolver_methods
+from openneutron.project.npu import check_npu_sizes, npu_model, resolver_methods
 from openneutron.run.runner import LiteRtRunner
 from tests import tiny
 from tests.compat.nxp_file import converted
@@ -90,25 +90,6 @@ def test_it_is_for_platforms_that_have_the_library(made: Pair) -> None:
         make("cifarnet", platform="zephyr", board="frdmmcxn947", npu=made.converted)
     with pytest.raises(OptionError, match=r"NXP's converter made it.*--npu-model"):
         make(made.converted, platform="zephyr", board="frdmmcxn947")
-
-
-@pytest.mark.parametrize(
-    ("description", "chip"),
-    [
-        (
-            "TOCO Converted.\nConverted with eIQ neutron-converter 1.2.0+0X1c933f1b for NXP MCX N94x MCU target.",
-            "mcxn94x",
-        ),
-        (
-            "Converted with eIQ neutron-compiler\nVersion: 3.2.2+0Xf157aeb4\nTarget: imxrt700\nTFLite: 2.19.0",
-            "imxrt700",
-        ),
-        ("MLIR Converted.", ""),
-        ("Target: something", ""),
-    ],
-)
-def test_the_chip_that_a_file_was_converted_for(description: str, chip: str) -> None:
-    assert converted_for(description) == chip
 
 
 def test_a_file_for_another_chip_is_refused(made: Pair) -> None:

@@ -46,6 +46,26 @@ def test_a_large_constant_hides_nothing() -> None:
     assert warnings_of_outputs([compare_arrays("y", wanted, wanted.round(3))]) == ()
 
 
+def test_a_constant_hides_nothing_in_columns_of_a_smaller_range() -> None:
+    random = np.random.default_rng(0)
+    wanted = np.concatenate(
+        [random.normal(size=(16, 1, 50, 4)) * 60, 0.4 + random.random(size=(16, 1, 50, 5)) * 0.2], -1
+    )
+    compared = compare_arrays("y", wanted, (wanted * 2).round() / 2)
+    assert compared.sqnr is not None and compared.sqnr > 30 and compared.separate
+    (text,) = warnings_of_outputs([compared])
+    assert text.startswith("columns 4..8 of y: ") and "0.5 apart" in text
+    assert warnings_of_outputs([compare_arrays("y", wanted, (wanted * 100).round() / 100)]) == ()
+
+
+def test_features_of_a_vector_are_no_parts_of_their_own() -> None:
+    wanted = np.random.default_rng(0).normal(size=(16, 1, 128))
+    wanted[:, :, 5] = 0.02 + wanted[:, :, 5] * 1e-3
+    found = (wanted * 50).round() / 50
+    assert warnings_of_outputs([compare_arrays("y", wanted, found)]) == ()
+    assert compare_arrays("y", wanted[:, :, :16], found[:, :, :16]).part == "column 5"
+
+
 def test_integers_that_are_all_the_most_frequent_one_are_a_warning() -> None:
     wanted = np.arange(200).reshape(2, 100) % 50 == 0
     (text,) = warnings_of_outputs([compare_arrays("y", wanted, wanted & False)])

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 import openneutron as on
+from openneutron.convert import convert
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
-from openneutron.run.improve_quantized import choose_groups
+from openneutron.options import Options
+from openneutron.run.improve_quantized import _costs
+from openneutron.run.quantize import FloatQuantizer
 
 WIDTH = 64
 RANDOM = np.random.default_rng(5)
@@ -44,8 +47,18 @@ def test_the_operators_that_lose_most_get_16_bits_and_three_lines_say_so() -> No
     assert on.compile(data, calibration=ROWS, quality_cycles=2.0).data == program.data
 
 
-def test_groups_that_remove_most_for_their_cycles_come_first() -> None:
-    noise = [[0.5, 0.0], [0.4, 0.1], [0.01, 0.4]]
-    assert choose_groups(noise, [0.0, 0.0], [0.3, 0.1, 0.1], target=0.2, most=1.0) == [1, 2, 0]
-    assert choose_groups(noise, [0.0, 0.0], [0.3, 0.1, 0.1], target=0.2, most=0.1) == [1]
-    assert choose_groups(noise, [0.0, 0.0], [0.3, 0.1, 0.1], target=2.0, most=1.0) == []
+def test_an_operator_written_out_in_several_has_their_cycles() -> None:
+    """A sloped activation has no 16-bit form: four operators do it, and cost what they take together."""
+    g = GraphBuilder()
+    x, y, z = (g.tensor(name, (1, 8, 8, 16), DType.FLOAT32) for name in "xyz")
+    slopes = g.tensor("slopes", (1, 1, 16), DType.FLOAT32, data=np.linspace(0.1, 0.4, 16, dtype=np.float32))
+    g.op("RELU", [x], [y])
+    g.op("PRELU", [y, slopes], [z])
+    rows = np.random.default_rng(1).standard_normal((8, 8, 8, 16)).astype(np.float32)
+    with FloatQuantizer(write_model(g.finish([x], [z])), rows) as quantizer:
+        narrow, wide = (
+            convert(quantizer.quantize(wide=names, compare=False).model, Options(target="imxrt700")).report
+            for names in ((), ("y", "z"))
+        )
+    costs = _costs(narrow, wide, narrow.totals.cycles)
+    assert set(costs) >= {"y", "z"} and costs["z"] > 2 * costs["y"] > 0

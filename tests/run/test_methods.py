@@ -11,8 +11,8 @@ from openneutron.run.methods import BALANCES, Methods
 
 
 @pytest.mark.parametrize(
-    "methods", [Methods(), Methods(BALANCES[1]), Methods(BALANCES[0], correct_bias=True, cut_ranges=True)]
+    "methods", [Methods(), Methods(BALANCES[1]), Methods(BALANCES[0], round_weights=True, ranges=(("conv", 0.8),))]
 )
 def test_methods_come_back(methods: Methods) -> None:
     assert Methods.of(json.loads(json.dumps(dataclasses.asdict(methods)))) == methods
-    assert len(methods.words) == (methods.balance is not None) + methods.correct_bias + methods.cut_ranges
+    assert len(methods.words) == (methods.balance is not None) + methods.round_weights + bool(methods.ranges)

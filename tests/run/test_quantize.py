@@ -10,7 +10,8 @@ import pytest
 
 import openneutron as on
 from openneutron.errors import MissingExtraError, OptionError, RuntimeFailure
-from openneutron.litert import read_model
+from openneutron.litert import DType, read_model, write_model
+from openneutron.litert.build import GraphBuilder
 from openneutron.run import quantize
 from openneutron.run.quantize import quantize_float, samples_of
 from openneutron.run.runner import LiteRtRunner
@@ -61,11 +62,14 @@ def test_samples_as_people_have_them(given: Any) -> None:
     ("given", "message"),
     [
         ([], "calibration is empty"),
+        (ROWS[:0], "calibration is empty"),
+        (np.where(ROWS > 1, np.nan, ROWS), r"calibration\[0\], row \d: input 'x' has NaN"),
+        ([np.full((1, 6), np.inf, np.float32)], r"calibration\[0\]: input 'x' has infinity"),
         ([np.zeros((1, 7), np.float32)], r"m, calibration\[0\]: input 'x' is float32 \[1, 7\]"),
         ([{"y": ROWS}], r"calibration\[0\]: 0 inputs given, the model has 1"),
         ({"x": ROWS}, "calibration is a dict"),
     ],
-    ids=["empty", "shape", "name", "mapping of all"],
+    ids=["empty", "no rows", "not a number", "infinity", "shape", "name", "mapping of all"],
 )
 def test_samples_that_do_not_fit_are_refused(given: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
@@ -87,9 +91,24 @@ def test_a_crash_of_litert_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         quantize_float(tiny.floats(), ROWS)
 
 
+def test_one_sample_and_huge_ones_and_masked_ones_are_enough() -> None:
+    rows = ROWS.copy()
+    rows[0, 0], rows[1, 1] = 3e38, -np.inf
+    assert len(quantize_float(tiny.floats(), rows[2:3]).model) > 0
+    assert len(quantize_float(tiny.floats(), rows).model) > 0
+
+
+def test_what_litert_cannot_run_is_named() -> None:
+    g = GraphBuilder()
+    x, y = (g.tensor(name, (1, 6), DType.FLOAT32) for name in "xy")
+    g.op("CUSTOM", [x], [y]).custom_code = "Landmarks2TransformMatrix"
+    with pytest.raises(RuntimeFailure, match="LiteRT has no operator Landmarks2TransformMatrix"):
+        quantize_float(write_model(g.finish([x], [y])), ROWS)
+
+
 def test_a_calibration_that_does_not_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _worker(tmp_path, monkeypatch, "while True: pass")
-    monkeypatch.setenv("OPENNEUTRON_TIMEOUT", "1")
+    monkeypatch.setenv("OPENNEUTRON_TIMEOUT", "1")  # for each run of a sample, and one to begin with
     with pytest.raises(RuntimeFailure, match="calibrating took more than 2 seconds"):
         quantize_float(tiny.floats(), [np.zeros((1, 6), np.float32)])
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from openneutron.board.arena import Step, arena_bytes, method_bytes, planned_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
+from openneutron.board.fit import Learned, public_prior
 from openneutron.board.flash import constant_bytes, kernel_bytes, microcode_bytes, prefetch_bytes, weight_bytes
-from openneutron.board.interval import LEFT_OUT, Learned, interval, unexercised_share
+from openneutron.board.interval import LEFT_OUT, interval, unexercised_share
 from openneutron.board.loops import CpuWork, called_bytes
 from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan, unfilled_outputs
@@ -59,9 +60,10 @@ def converted_by_stock(
     fetch_constants: bool = False,
     source: str = "<model>",
     sdk: str = SDK_VERSIONS[-1],
+    by: Rules | None = None,
 ) -> Converted:
     """Place and plan a LiteRT model by the rules of a version of NXP's converter; a parsed model is not changed."""
-    by = rules(target.name, sdk)
+    by = by or rules(target.name, sdk)
     opened = model if isinstance(model, ParsedModel) else ParsedModel(read_model(model, source=source), target)
     graph, folded, checks = opened.graph, opened.folded, opened.checks
     cut = place(graph, target, folded, checks, by)
@@ -94,16 +96,17 @@ def stock_answer(
     source: str = "<model>",
     learned: Learned | None = None,
     sdk: str = SDK_VERSIONS[-1],
+    by: Rules | None = None,
 ) -> Stock:
     """Return what NXP's converter and runtime would do with a LiteRT model.
 
-    `learned` are a user's own points, `sdk` the converter's version.
+    `learned` are a user's own points, `sdk` the converter's version, `by` other rules than its own.
 
     Example:
         >>> stock_answer(Path("cifarnet.tflite").read_bytes(), targets.load("mcxn94x")).scratch_bytes
         40960
     """
-    made = converted_by_stock(model, target, fetch_constants=fetch_constants, source=source, sdk=sdk)
+    made = converted_by_stock(model, target, fetch_constants=fetch_constants, source=source, sdk=sdk, by=by)
     graph, by = made.graph, made.by
     cpu: Counter[str] = Counter()
     cpu_work = CpuWork(made.model, on_core(CORTEX_M, target))
@@ -121,14 +124,17 @@ def stock_answer(
     npu_milliseconds = target.milliseconds(cycles)
     calls = delegate_call(target) * len(made.plans)
     cpu_milliseconds = (sum(cpu.values()) + calls) / target.cpu_clock_hz * 1e3
-    errors: Sequence[float] = LEFT_OUT
-    if learned is not None and target.name in NEUTRON_C:
+    errors, doubt = LEFT_OUT, 0.0
+    if made.plans and target.name in NEUTRON_C:
         work = workload_of(made, target)
-        npu_milliseconds = work.npu_milliseconds(learned.constants)
-        cpu_milliseconds = work.cpu_milliseconds(learned.constants)
-        errors = learned.errors
+        belief = learned.belief if learned else public_prior()
+        doubt = belief.doubt(work)
+        if learned is not None:
+            npu_milliseconds = work.npu_milliseconds(belief.constants)
+            cpu_milliseconds = work.cpu_milliseconds(belief.constants)
+            errors = learned.errors
     milliseconds = npu_milliseconds + cpu_milliseconds
-    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu), errors=errors)
+    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu), errors=errors, doubt=doubt)
     operators = [[graph.operators[i] for i in group] for group in made.groups]
     planned = planned_bytes(graph, made.steps)
     fetches = any(plan.tasks.prefetch_bytes for plan in made.plans)

@@ -1,8 +1,9 @@
 """Prediction intervals of a latency, from the errors that the model makes on models it was not fitted on.
 
 `LEFT_OUT` has the error of each published latency when the constants are fitted without it. Their spread gives the half width
-of a 95 % prediction interval for one more model (Student's t, normal errors of the logarithm). It grows with the share of the
-time spent in kernels that no published latency exercises. `benchmarks/calibrate.py` prints the errors; a test checks them.
+of a 95 % prediction interval for one more model (Student's t, normal errors of the logarithm). It grows where the time hangs on
+constants that the published latencies hardly determine (`Belief.doubt` in `board/fit.py`), and with the share of the time spent
+in kernels that none of them exercises. `benchmarks/calibrate.py` prints the errors; a test checks them.
 
 Example:
     >>> interval(1.0, unexercised=0.0)
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from openneutron.machine.targets import Target
 
 # ln(model / published) of each point, fitted on the others, in the order of benchmarks/published.py.
 LEFT_OUT: tuple[float, ...] = (0.103, -0.027, 0.083, -0.006, -0.050, 0.007, 0.078, -0.067, -0.011, 0.004, -0.064)
+# Mean variance, of logarithms, that the constants left in those predictions: the errors contain so much of it already.
+LEFT_OUT_DOUBT = 0.0182
 # Student's t for 95 %, two-sided, by degrees of freedom.
 _T95 = {3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 11: 2.20, 12: 2.18}
 # Time in kernels, schedules or operators that no published latency exercises may be off by this factor (assumed).
@@ -30,19 +32,25 @@ EXERCISED_OPERATORS = frozenset(
 )
 
 
-def spread(errors: Sequence[float]) -> float:
-    """Return the half width, in logarithms, of the 95 % interval for a new point, given left-out errors."""
+def spread(errors: Sequence[float], doubt: float = 0.0) -> float:
+    """Return the half width, in logarithms, of the 95 % interval for a new point, given left-out errors.
+
+    `doubt` is the variance that the constants leave in the point's logarithm.
+    """
     count = len(errors)
     t = _T95[max(known for known in _T95 if known <= max(count, 3))]
-    return t * math.sqrt(sum(error * error for error in errors) / count) * math.sqrt(1 + 1 / count)
+    variance = sum(error * error for error in errors) / count * (1 + 1 / count)
+    return t * math.sqrt(variance + max(doubt - LEFT_OUT_DOUBT, 0.0))
 
 
-def interval(milliseconds: float, *, unexercised: float, errors: Sequence[float] = LEFT_OUT) -> tuple[float, float]:
+def interval(
+    milliseconds: float, *, unexercised: float, errors: Sequence[float] = LEFT_OUT, doubt: float = 0.0
+) -> tuple[float, float]:
     """Return the lower and upper end around an estimate; `unexercised` is a share of its time, 0 to 1.
 
-    `errors` are left-out errors of the model that made the estimate, as logarithms.
+    `errors` are left-out errors of the model that made the estimate, as logarithms; `doubt` is as in `spread`.
     """
-    factor = math.exp(spread(errors) + unexercised * math.log(UNEXERCISED_FACTOR))
+    factor = math.exp(spread(errors, doubt) + unexercised * math.log(UNEXERCISED_FACTOR))
     return milliseconds / factor, milliseconds * factor
 
 
@@ -63,21 +71,3 @@ def unexercised_share(
     known = sum(c for k, c in kernel_cycles.items() if k in EXERCISED_KERNELS)
     known += sum(c for k, c in operator_cycles.items() if k in EXERCISED_OPERATORS)
     return 1 - known / total
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What measurements teach: the constants of the latency model in cycles, and left-out errors as logarithms.
-
-    `count` is the number of a user's own points in them, `source` the ledger's name.
-    """
-
-    constants: tuple[float, ...]
-    errors: tuple[float, ...]
-    count: int
-    source: str
-
-    def note(self) -> str:
-        """Return the sentence that a report has about it."""
-        points = f"{self.count} point{'s' if self.count != 1 else ''} of {self.source}"
-        return f"the time is learned from {points} beside the published latencies"

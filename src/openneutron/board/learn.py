@@ -19,9 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from openneutron.board.answer import converted_by_stock
-from openneutron.board.fit import Measured, fit, left_out, public_prior
-from openneutron.board.interval import LEFT_OUT, Learned
+from openneutron.board.fit import Learned, Measured, believe, left_out, public_prior
+from openneutron.board.interval import LEFT_OUT
 from openneutron.board.ledger import Measurement, read_ledger
+from openneutron.board.sdk import version_of
 from openneutron.board.workload import NEUTRON_C, constants_in_files, workload_of
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import kind_of, read_file
@@ -76,9 +77,9 @@ def _learn(path: str, digest: str) -> Lesson:
     measured = [one for _, one in used]
     public = constants_in_files()
     before = [one.error(public) for one in measured]
-    after = left_out(measured, prior)
+    after = [one.error for one in left_out(measured, prior)]
     errors = (*LEFT_OUT, *(math.log1p(one) for one in after))
-    learned = Learned(tuple(map(float, fit(measured, prior))), errors, len(measured), os.path.basename(path))
+    learned = Learned(believe(measured, prior), errors, len(measured), os.path.basename(path))
     points = tuple(Known(point, b, a) for (point, _), b, a in zip(used, before, after, strict=True))
     return Lesson(learned, points, tuple(skipped))
 
@@ -116,5 +117,6 @@ def _plan_point(point: Measurement, ledger: Path, number: int) -> Measured:
     as_measured = replace(
         target, clock_hz=point.npu_hz or target.clock_hz, cpu_clock_hz=point.cpu_hz or target.cpu_clock_hz
     )
-    made = converted_by_stock(data, target, fetch_constants=point.fetch_constants, source=str(file))
+    sdk = version_of(point.converter)
+    made = converted_by_stock(data, target, fetch_constants=point.fetch_constants, source=str(file), sdk=sdk)
     return Measured(workload_of(made, as_measured), point.time)

@@ -1,7 +1,7 @@
 """Rules of NXP's converter by version: which operators it takes, calls, scratch, weights, microcode and arena.
 
 The table is `rules.toml`; each rule names the public file that shows it. Versions without public files for a chip, 2.x among
-them, take the newest rules before them.
+them, take the newest rules before them; a chip that is newer than the version takes its own oldest ones.
 
 Example:
     >>> rules("imxrt700", "3.0").tail, rules("mcxn94x", "3.0").tail
@@ -26,13 +26,17 @@ NO_OUTPUT_PADDING, PADDED_WEIGHTS, PADDED_CALL, PADDED_AND_SLICED = "no", "weigh
 
 
 class Rule(NamedTuple):
-    """One rule: its value for some chips from a version on, and the public file that shows it."""
+    """One rule: its value for some chips from a version on, and the public file that shows it.
+
+    `only` is the network whose files alone show it, "" where there are several.
+    """
 
     name: str
     since: str
     chips: tuple[str, ...]
     value: Any
     source: str
+    only: str = ""
 
 
 class Rules(NamedTuple):
@@ -74,31 +78,52 @@ class Rules(NamedTuple):
 def table() -> tuple[Rule, ...]:
     """Return all rules, in the order of the file."""
     return tuple(
-        Rule(one["name"], one["since"], tuple(one["chips"]), _freeze(one["value"]), one["source"])
+        Rule(one["name"], one["since"], tuple(one["chips"]), _freeze(one["value"]), one["source"], one.get("only", ""))
         for one in _file()["rule"]
     )
 
 
 @cache
-def rules(chip: str, version: str = SDK_VERSIONS[-1]) -> Rules:
-    """Return the rules of a version for a chip; a chip without rules of its own has those for all chips."""
+def rules(chip: str, version: str = SDK_VERSIONS[-1], without: str = "") -> Rules:
+    """Return the rules of a version for a chip: those of the newest public files up to it, else of the chip's oldest ones.
+
+    A chip without public files has the rules for all chips. `without` is a network whose files are left out.
+    """
     names = set(Rules._fields) - {"version", "shown_by"}
-    public = [one for one in _file()["public"].get(chip, ()) if _before(one, version)]
-    return Rules(version, public[-1] if public else "", **{name: rule(name, chip, version).value for name in names})
+    public = _file()["public"].get(chip, ())
+    shown_by = max((one for one in public if _before(one, version)), key=VERSIONS.index, default="".join(public[:1]))
+    by = shown_by if shown_by and _before(version, shown_by) else version
+    return Rules(version, shown_by, **{name: rule(name, chip, by, without).value for name in names})
 
 
-def rule(name: str, chip: str, version: str) -> Rule:
-    """Return the rule of that name that holds for a chip in a version.
+def rule(name: str, chip: str, version: str, without: str = "") -> Rule:
+    """Return the rule of that name that holds for a chip in a version; `without` is as in `rules`.
 
     Example:
         >>> rule("pads_output", "imxrt700", "3.0").value
         'sliced'
     """
+    known = [
+        one
+        for one in table()
+        if one.name == name and _before(one.since, version) and not (without and one.only == without)
+    ]
     for kind in (chip, EVERY_CHIP):
-        found = [one for one in table() if one.name == name and kind in one.chips and _before(one.since, version)]
+        found = [one for one in known if kind in one.chips]
         if found:
             return max(found, key=lambda one: VERSIONS.index(one.since))
     raise KeyError(name)
+
+
+def version_of(converter: str) -> str:
+    """Return the rules' version for a version of NXP's converter: the newest for "" and for one that is not known yet.
+
+    Example:
+        >>> version_of("1.2.0+0X1c933f1b"), version_of("2.1.3"), version_of("")
+        ('1.2', '2.x', '3.2')
+    """
+    found = [one for one in VERSIONS if converter.startswith(one.partition("-")[0].rstrip("x"))]
+    return found[-1] if found else VERSIONS[-1]
 
 
 @cache

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
+from openneutron.board.interval import EXERCISED_OPERATORS
 from openneutron.board.loops import CpuWork
 from openneutron.machine import targets
 from openneutron.machine.pricing import Machine, call_cost, cycles_of, dma_cost
@@ -40,16 +41,23 @@ FITTED = ("mac", "lane", "row", "weight_byte", "call", "dma_byte")  # those in t
 DRIVEN = ("row", "call")  # the CPU's work, which is slower where its code is in flash
 CODE_IN_FLASH, SOFTMAX = "code_in_flash", "softmax"
 NAMES = (*FITTED, CODE_IN_FLASH, SOFTMAX)
+_STEP = 1e-2  # of a logarithm: even the smallest constant moves by several 1/1024 cycle
+# Operators whose cost on the CPU comes from published times: three from those without an NPU, softmax with the constants.
+_TIMED_OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SOFTMAX")
 
 
 class Workload(NamedTuple):
-    """A plan by NXP's rules as encoded calls with their output rows, sizes of copies, and the CPU's work without softmax."""
+    """A plan by NXP's rules as encoded calls with their output rows, sizes of copies, and the CPU's work without softmax.
+
+    Of its cycles, `assumed_cycles` come from costs that no published time determines, though it contains such work.
+    """
 
     target: Target
     calls: tuple[tuple[bytes, int], ...]
     copies: tuple[int, ...]
     cpu_cycles: int
     softmax_elements: int
+    assumed_cycles: int
 
     def npu_milliseconds(self, constants: Constants) -> float:
         """Return the NPU's time for these constants, in cycles and in the order of `NAMES`."""
@@ -67,6 +75,16 @@ class Workload(NamedTuple):
         """Return the latency for these constants."""
         return self.npu_milliseconds(constants) + self.cpu_milliseconds(constants)
 
+    def slopes(self, constants: Vector) -> Vector:
+        """Return by how much the latency's logarithm changes with that of each constant."""
+        here = math.log(self.milliseconds(constants))
+        moved = [math.log(self.milliseconds(constants * np.exp(_STEP * unit))) for unit in np.eye(len(NAMES))]
+        return (np.array(moved) - here) / _STEP
+
+    def assumed_share(self, constants: Constants) -> float:
+        """Return the share of the latency in work whose cost on the CPU is assumed."""
+        return self.assumed_cycles / self.target.cpu_clock_hz * 1e3 / self.milliseconds(constants)
+
 
 def workload_of(made: Converted, target: Target) -> Workload:
     """Return the work of a model as NXP's converter would leave it."""
@@ -83,12 +101,15 @@ def workload_of(made: Converted, target: Target) -> Workload:
     graph = made.graph
     costs = on_core(CORTEX_M, target)._replace(exponential=0.0)
     work = CpuWork(made.model, costs)
-    cpu, elements = float(delegate_call(target) * len(made.plans)), 0
+    cpu = assumed = float(delegate_call(target) * len(made.plans))
+    elements = 0
     for index in made.left:
         op = graph.operators[index]
-        cpu += sum(work.operator(graph, op).values())
+        spent = work.operator(graph, op)
+        cpu += spent.total()
+        assumed += sum(spent[code] for code in spent if code in EXERCISED_OPERATORS and code not in _TIMED_OPERATORS)
         elements += math.prod(graph.tensors[op.outputs[0]].shape) if op.code == "SOFTMAX" else 0
-    return Workload(target, tuple(calls), tuple(copies), round(cpu), elements)
+    return Workload(target, tuple(calls), tuple(copies), round(cpu), elements, round(assumed))
 
 
 def with_constants(target: Target, constants: Constants) -> Cost:

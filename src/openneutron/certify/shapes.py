@@ -292,6 +292,12 @@ def _gather(c: Context) -> Shapes:
     return [(*shape[:axis], *indices[batch:], *shape[axis + 1 :])]
 
 
+@_shape("GATHER_ND")
+def _gather_nd(c: Context) -> Shapes | None:
+    shape, indices = c.tensor(0).shape, c.tensor(1).shape
+    return [(*indices[:-1], *shape[indices[-1] :])] if indices and 1 <= indices[-1] <= len(shape) else None
+
+
 @_shape("EMBEDDING_LOOKUP")
 def _embedding_lookup(c: Context) -> Shapes:
     return [(*c.tensor(0).shape, *c.tensor(1).shape[1:])]

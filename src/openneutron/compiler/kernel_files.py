@@ -26,6 +26,7 @@ KERNEL_FILES: dict[str, str] = {
     "EXPAND_DIMS": "views",
     "FULLY_CONNECTED": "fully_connected",
     "GATHER": "gather",
+    "GATHER_ND": "gather_nd",
     "GELU": "lut",
     "HARD_SWISH": "lut",
     "LEAKY_RELU": "lut",

@@ -21,10 +21,6 @@ WAYS_OUT: dict[str, tuple[str, str]] = {
         "use TRANSPOSE_CONV for the image and RESIZE_NEAREST_NEIGHBOR for the depth",
     ),
     "EMBEDDING_LOOKUP_SPARSE": ("it sums a varying number of rows", "look rows up with GATHER and sum them"),
-    "GATHER_ND": (
-        "it reads single elements by coordinates",
-        "use GATHER along one axis, on a tensor reshaped so that a coordinate becomes one index",
-    ),
     "NON_MAX_SUPPRESSION_V4": ("how much it computes depends on data", "end the NPU's part before it"),
     "NON_MAX_SUPPRESSION_V5": ("how much it computes depends on data", "end the NPU's part before it"),
     "CUSTOM:TFLite_Detection_PostProcess": ("how much it computes depends on data", "end the NPU's part before it"),

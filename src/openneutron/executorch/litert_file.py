@@ -2,7 +2,8 @@
 
 Everything between the quantize of an input and the dequantize of an output becomes LiteRT operators; the compiler takes
 those that the NPU runs into NeutronGraphs and leaves the others to LiteRT's own kernels. Inputs and outputs are stored
-numbers (INT8, or INT16 with 16-bit activations) with their scales in the file. Images are NHWC; with
+numbers (INT8, or INT16 with 16-bit activations) with their scales in the file, but an output whose parts have so different
+ranges that no one scale covers them, such as boxes and scores, is joined in float32. Images are NHWC; with
 `use_neutron_for_format_conversion` the file transposes and they are NCHW.
 """
 
@@ -21,7 +22,7 @@ from openneutron.errors import NoReference, UnsupportedError
 from openneutron.executorch.capture.checks import check_scales
 from openneutron.executorch.capture.export import Inputs, check_program
 from openneutron.executorch.compile_spec import spec_options, to_specs
-from openneutron.executorch.fx import is_dequantize, is_quantize, source_line
+from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name, source_line
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, lower
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
@@ -40,6 +41,7 @@ from openneutron.report.model import OutputAccuracy, Report
 from openneutron.run.runner import runner_of
 from openneutron.verdict import OK
 
+_CUT = "; of a detector, --cut-head ends the model there"
 LITERT_MODEL = "model.tflite"  # among a program's intermediates: what was compiled
 
 
@@ -57,7 +59,7 @@ def lower_whole_program(program: ExportedProgram, options: Options, *, where: st
         node, reason = whole.problem.node, whole.problem.reason
         raise UnsupportedError(
             f"{source_line(node) or node.name} cannot be written to LiteRT: {reason.message}", where=where,
-            hint="write a .pte, which leaves it to ExecuTorch",
+            hint="write a .pte, which leaves it to ExecuTorch" + (_CUT if operator_name(node) == "aten.topk.default" else ""),
         )  # fmt: skip
     assert whole.lowered is not None
     return whole.lowered
@@ -83,7 +85,8 @@ class _WholeProgram(NeutronPartitioner):
         nodes = [node for node in graph.nodes if node.op == "call_function" and node not in {*entering, *leaving}]
         stored = [node.args[0] if node in leaving else node for node in outputs]
         try:
-            self.lowered = lower(Region(nodes, entering, stored), constants, self.options)  # type: ignore[arg-type]
+            region = Region(nodes, entering, stored)  # type: ignore[arg-type]
+            self.lowered = lower(region, constants, self.options, float_joins=True)
         except Rejected as rejected:
             self.problem = rejected
         except KeyError as error:  # an output that nothing stores

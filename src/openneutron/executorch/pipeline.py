@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.checks import check_model
-from openneutron.executorch.capture.decoder_facts import decoder_constants, with_given
+from openneutron.executorch.capture.decoder_facts import decoder_constants, is_decoder, with_given
 from openneutron.executorch.capture.export import (
     Inputs,
     evaluation,
@@ -199,7 +199,7 @@ def build(
         )
         built = deliver(program, session, trained.module, made, (*notes, *_mode_note(source, train)))
         low = low_outputs(built.report.outputs, "train longer, or give layers 16-bit activations (--precision)")
-        report = dataclasses.replace(built.report, warnings=(*built.report.warnings, *low))
+        report = dataclasses.replace(built.report, warnings=(*trained.warnings, *built.report.warnings, *low))
         return deliver.finish(dataclasses.replace(built, report=report))
     if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
         raise OptionError("the program is quantized already", hint="leave calibration out")
@@ -276,7 +276,7 @@ def _improve(
         found = improve(
             built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options),
             labels=part_labels(built.report.outputs, made.labels, made.wanted[0]),
-            wide=_may_be_wide(engines, deliver.spec), free=not decoder_constants(made.exported),
+            wide=_may_be_wide(engines, deliver.spec), free=not is_decoder(made.exported),
             stage=deliver.stages.progress or (lambda text: None),
         )  # fmt: skip
     report = dataclasses.replace(

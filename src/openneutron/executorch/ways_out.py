@@ -41,17 +41,9 @@ _SPECTRUM = WayOut(
 _BRANCH = "compute both branches and choose between their results with torch.where"
 _NO_ANTIALIAS = WayOut(hint="interpolate without antialias, or after an average pooling")
 _RANDOM = WayOut("it draws random numbers", "draw them in the application, and make them an input")
-CONVOLUTION_3D = WayOut(
-    "the NPU convolves over two dimensions",
-    "use Conv2d for each position of the depth's kernel and add the results; with a kernel of depth 1 make the depth part of "
-    "the batch",
-)
-TRANSPOSED_3D = WayOut(
-    "the NPU convolves over two dimensions", "use ConvTranspose2d for the image and nearest interpolation for the depth"
-)
-_POOLING_3D = WayOut(
-    "the NPU pools over two dimensions",
-    "pool height and width with the depth as part of the batch, then the depth with a window of (k, 1) after a reshape",
+VOLUMES = WayOut(
+    "it becomes convolutions of images when it is quantized, if its weights are constant",
+    "make its weights a parameter, and give calibration data",
 )
 
 # By the operator's name without its overload.
@@ -64,9 +56,8 @@ _WAYS_OUT: dict[str, WayOut] = {
     **dict.fromkeys(("aten.nonzero", "aten.masked_select", "aten._unique2", "aten.unique_dim"), _UNKNOWN_SIZE),
     **dict.fromkeys(("aten._to_copy", "dim_order_ops._to_dim_order_copy"), _CAST),
     **dict.fromkeys(("aten._fft_r2c", "aten._fft_c2r", "aten._fft_c2c", "aten.complex"), _SPECTRUM),
-    **dict.fromkeys(
-        ("aten.avg_pool3d", "aten.max_pool3d", "aten.max_pool3d_with_indices", "aten._adaptive_avg_pool3d"), _POOLING_3D
-    ),
+    "aten.avg_pool3d": WayOut("it divides by another number", "leave divisor_override out, and scale the result"),
+    "aten.max_pool3d_with_indices": WayOut("it gives the places of maxima", "pool without return_indices"),
     **dict.fromkeys(("aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa"), _NO_ANTIALIAS),
     **dict.fromkeys(("aten.rand", "aten.randn", "aten.rand_like", "aten.randn_like", "aten.multinomial"), _RANDOM),
     "aten.bernoulli": _RANDOM,
@@ -79,14 +70,11 @@ _WAYS_OUT: dict[str, WayOut] = {
     "aten.where": WayOut(
         hint="compare values inside the model, or multiply by a mask of 0 and 1 and add the other side times its complement"
     ),
-    "aten.conv3d": CONVOLUTION_3D,
-    "aten.conv_transpose3d": TRANSPOSED_3D,
+    "aten.conv3d": VOLUMES,
+    "aten.conv_transpose3d": VOLUMES,
     "aten.grid_sampler_2d": WayOut(
         "it reads pixels at places that data decide",
         "for a fixed grid use interpolate; otherwise end the model before it",
-    ),
-    "aten.upsample_nearest3d": WayOut(
-        "the NPU resizes two dimensions", "resize height and width with the depth as part of the batch, then the depth"
     ),
     "torchvision.nms": WayOut(
         "how much it computes depends on data", "end the model before it: boxes and scores are its outputs then"

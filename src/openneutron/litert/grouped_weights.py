@@ -106,8 +106,13 @@ def _merge(groups: npt.NDArray[np.int8], shape: tuple[int, ...]) -> npt.NDArray[
     return groups.reshape(*shape[:-1], -1)[..., : shape[-1]]
 
 
-def _quantize(weights: Floats, least_scale: float) -> tuple[Ints, Ints, Floats]:
-    """Return quotients [channels, groups, inputs], factors [channels, groups] and scales [channels]."""
+def _quantize(
+    weights: Floats, least_scale: float, importance: Floats | None = None
+) -> tuple[Ints, Ints, Floats]:
+    """Return quotients [channels, groups, inputs], factors [channels, groups] and scales [channels].
+
+    `importance` [groups, inputs] multiplies the squared errors between which factors are chosen.
+    """
     largest = np.abs(weights).max(axis=2).astype(np.float64)
     levels = _levels(weights, largest)
     known = levels > 0
@@ -117,7 +122,7 @@ def _quantize(weights: Floats, least_scale: float) -> tuple[Ints, Ints, Floats]:
     factors = _nearest_factors(steps, scales, levels)
     quotients = np.rint(weights * _inverse(steps)[:, :, None].astype(np.float32))
     if not known.all():
-        tried, rounded = _best_factors(weights, np.ceil(steps / scales[:, None]), scales)
+        tried, rounded = _best_factors(weights, np.ceil(steps / scales[:, None]), scales, importance)
         factors = np.where(known, factors, tried)
         quotients = np.where(known[:, :, None], quotients, rounded)
     if factors.shape[1] == 1:  # one group needs no factor
@@ -178,7 +183,9 @@ def _nearest_factors(steps: Reals, scales: Reals, levels: Ints) -> Ints:
     return np.clip(np.rint(steps / scales[:, None]), 1, _most_factors(levels)).astype(np.int64)
 
 
-def _best_factors(weights: Floats, first: Reals, scales: Reals) -> tuple[Ints, Floats]:
+def _best_factors(
+    weights: Floats, first: Reals, scales: Reals, importance: Floats | None
+) -> tuple[Ints, Floats]:
     """Return the factors with the least squared error, from `first` downwards, and the quotients that they give."""
     best = np.ones(first.shape, np.int64)
     error = np.full(first.shape, np.inf, np.float32)
@@ -188,19 +195,25 @@ def _best_factors(weights: Floats, first: Reals, scales: Reals) -> tuple[Ints, F
         steps = (factors * scales[:, None])[:, :, None].astype(np.float32)
         rounded = np.clip(np.rint(weights / steps), -LARGEST, LARGEST)
         off = weights - rounded * steps
-        squares = np.einsum("cgi,cgi->cg", off, off)
+        if importance is None:
+            squares = np.einsum("cgi,cgi->cg", off, off)
+        else:
+            squares = np.einsum("cgi,cgi,gi->cg", off, off, importance)
         better = squares < error
         best, error = np.where(better, factors.astype(np.int64), best), np.minimum(squares, error)
         quotients = np.where(better[:, :, None], rounded, quotients)
     return best, quotients
 
 
-def group_steps(weights: Floats, group_size: int, least_scale: float) -> Reals:
+def group_steps(weights: Floats, group_size: int, least_scale: float, importance: Floats | None = None) -> Reals:
     """Return the step of each group [channels, groups] that `quantize_groups` gives weights [channels, inputs].
+
+    With `importance` [inputs], errors of some inputs count more than those of others.
 
     Example:
         >>> group_steps(np.float32([[0.7, -0.1] * 16]), 16, 2.0**-20).shape
         (1, 2)
     """
-    _, factors, scales = _quantize(_split(weights, group_size), least_scale)
+    shown = None if importance is None else _split(importance[None], group_size)[0]
+    _, factors, scales = _quantize(_split(weights, group_size), least_scale, shown)
     return factors * scales.astype(np.float64)[:, None]

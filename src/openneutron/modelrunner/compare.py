@@ -54,7 +54,8 @@ def compare_outputs(board: Mapping[str, Array], expected: Mapping[str, Array], *
         if ours.dtype != theirs.dtype or ours.size != theirs.size:
             raise BoardError(
                 f"output {name!r} is {ours.dtype} {list(ours.shape)} on the board, {theirs.dtype} {list(theirs.shape)} in the "
-                "reference", where=where, hint="is the reference the same model?",
+                "reference", where=where,
+                hint="is the reference the same model? Open microcode is its own: leave --reference out",
             )  # fmt: skip
         found.append(_compare(name, ours.reshape(theirs.shape), theirs))
     return tuple(found)

@@ -18,7 +18,8 @@ from openneutron.litert.read import read_model
 from openneutron.microcode.pte import PlanTensor, read_plan
 from openneutron.modelrunner.answers import storage
 
-# Buffers of executorch_modelrunner on the MIMXRT700-EVK.
+# The chip that executorch_modelrunner is published for, and its buffers on the MIMXRT700-EVK.
+PROGRAM_CHIP = "imxrt700"
 PROGRAM_BYTES = 393_216
 INPUT_BYTES = 262_144
 RESULT_BYTES = 266_240
@@ -73,8 +74,13 @@ def board_of(name: str) -> Board:
     return BOARDS[plain]
 
 
-def check_program(data: bytes, where: str) -> None:
+def check_program(data: bytes, where: str, board: str = "") -> None:
     """Raise an `UnsupportedError` for a `.pte` that executorch_modelrunner cannot take, and say what is too large."""
+    if board and (chip := board_of(board).chip) != PROGRAM_CHIP:
+        raise UnsupportedError(
+            f"executorch_modelrunner is published for {PROGRAM_CHIP} only, and {board} has {chip}", where=where,
+            hint="give a .tflite for tflm_modelrunner, or leave --board out",
+        )  # fmt: skip
     found = next(_shortfalls(data, where), "")
     if found:
         raise UnsupportedError(

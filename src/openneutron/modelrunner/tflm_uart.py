@@ -46,6 +46,7 @@ _ERRORS = re.compile(
     r"|[^\r\n]*[Mm]icrocode version mismatch[^\r\n]*",
 )
 _HINTS = (
+    ("no payload of open microcode", "this board has the open runtime, which takes what `openneutron compile` makes"),
     ("arena", "the model needs more tensor memory than this board has for it: choose a smaller one, or another board"),
     ("malloc", "the model is larger than the board's memory for it"),
     ("Failed to resize", "the model needs more tensor memory than this board has for it"),
@@ -208,13 +209,16 @@ class ConsoleRunner:
         if not self._transport.paced:
             time.sleep(self._patience.settle)
         in_flash = ending == b" Flash\r\n"
+        begun = time.monotonic()
         step = FLASH_BLOCK if in_flash else _PIECE
         for piece in report_progress([data[at : at + step] for at in range(0, len(data), step)], what, progress):
             self._write(piece)
             if in_flash:
                 self._wait((_BLOCK_DONE,), self._patience.block, doing="programming a block of flash")
         self._write(TERMINATOR)
-        seconds = self._patience.ready + 2 * step / self._transport.bytes_per_second
+        # A socket takes an upload at once, and a slow line behind it still has most of it to carry.
+        on_the_way = max(len(data) / self._transport.bytes_per_second - (time.monotonic() - begun), 0.0)
+        seconds = self._patience.ready + 2 * (on_the_way + step / self._transport.bytes_per_second)
         if self._wait((_RECEIVED,), seconds, required=False) is None:
             self._recover(what)
 

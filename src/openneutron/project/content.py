@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from openneutron.executorch.deliver.embed import Embedded, embed, payload_sizes
 from openneutron.executorch.deliver.linked import arena_bytes
 from openneutron.machine.simulator import DTYPES
 from openneutron.microcode.decode import decode
+from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import Program, TensorRow
 from openneutron.microcode.selection import selection_code
 from openneutron.microcode.walk import executed_calls
@@ -33,7 +34,6 @@ from openneutron.project.runtime_sources import license_text, runtime_files
 from openneutron.project.samples import (
     Array,
     Sample,
-    align,
     input_room,
     make_samples,
     output_room,
@@ -62,7 +62,6 @@ class Content:
     command: str
     npu: NpuModel | None = None
     reference: str = "this machine's simulator"
-    notes: tuple[str, ...] = field(default=())
 
     def files(self, *, sections: bool) -> dict[str, bytes]:
         """Return the files by path; with `sections` constants of the model go into linker sections of their own."""

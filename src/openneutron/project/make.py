@@ -113,7 +113,7 @@ def make(
         content = replace(content, reference="LiteRT's reference kernels, and this machine's simulator")
     return Project(
         PLATFORMS[platform](content), title, platform, found, content.sizes, len(content.samples), content.reference,
-        notes=_NOT_BUILT if platform != "cmake" else (),
+        notes=(*_methods_note(open_part.methods), *(_NOT_BUILT if platform != "cmake" else ())),
     )  # fmt: skip
 
 
@@ -149,6 +149,10 @@ def _compile(
     program, _ = compile_source(text, stage, **loading, **{"target": CORE_TARGET, **options})
     quantized = text.endswith(".tflite") and not loading["calibration"]
     return program.data, title, Path(text) if quantized else None
+
+
+def _methods_note(left: Sequence[str]) -> tuple[str, ...]:
+    return (f"the program's forward alone is in it, without {' and '.join(left)}",) if left else ()
 
 
 def _npu_model(

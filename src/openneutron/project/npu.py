@@ -11,11 +11,9 @@ Example:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,11 +26,11 @@ from openneutron.executorch.deliver.embed import word_array
 from openneutron.files import kind_of, kind_of_file, read_file
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
-from openneutron.machine import targets
 from openneutron.microcode.container import container_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.graph_op import BLOCKS, is_graph_op
 from openneutron.modelrunner.connect import TFLM
+from openneutron.nxp.converted import check_same_model, converted_for
 from openneutron.project.boards import Board, load, names
 from openneutron.project.samples import Array, c_text
 
@@ -99,7 +97,10 @@ def npu_model(
             f"it was converted for {chip}, and the NPU of {board.name} is that of {board.chip}", where=where,
             hint=f"convert the model with --target {board.chip}",
         )  # fmt: skip
-    _check_same(graph, before.main, where, str(source))
+    check_same_model(
+        graph, before.main, where=where, source_name=str(source),
+        hint="--npu-model must be what NXP's converter made of the model",
+    )  # fmt: skip
     tensors = tuple(graph.tensors[index] for index in graph.inputs)
     subject = Subject(Path(where), data, data, TFLM, tensors, ((),) * len(tensors))
     samples = [subject.arrays(path, seed) for path in inputs]
@@ -133,18 +134,6 @@ def check_npu_sizes(npu: NpuModel, board: Board) -> None:
                 f"NXP's build lacks {need - memory.bytes:,} bytes of {what}: {need:,} of {memory.bytes:,}", where=board.name,
                 hint="`openneutron fits` says what makes it smaller; the regions are those of the SDK's linker scripts",
             )  # fmt: skip
-
-
-def converted_for(description: str) -> str:
-    """Return the target that a converted file's description names, "" where it names none that is known here.
-
-    Example:
-        >>> converted_for("Converted with eIQ neutron-converter 1.2.0+0X1c933f1b for NXP MCX N94x MCU target.")
-        'mcxn94x'
-    """
-    found = re.search(r"for NXP (.+?)(?: MCU)? target|^Target:? +(\S+)$", description, re.MULTILINE)
-    name = targets.canonical_name(found[1] or found[2]) if found else ""
-    return name if name in targets.names() else ""
 
 
 def resolver_methods(graph: Graph, where: str) -> tuple[str, ...]:
@@ -226,21 +215,6 @@ def _place_array(lines: Iterator[str]) -> Iterator[str]:
     """The model's array where the board's memory asks for it."""
     yield f"NPU_MODEL_PLACE {next(lines)}"
     yield from lines
-
-
-def _check_same(graph: Graph, source: Graph, where: str, source_name: str) -> None:
-    """Refuse a file that was made of another model: inputs and outputs must be the same."""
-
-    def ends(one: Graph) -> list[tuple[str, tuple[int, ...], Any]]:
-        return [
-            (one.tensors[at].name, one.tensors[at].shape, one.tensors[at].dtype) for at in (*one.inputs, *one.outputs)
-        ]
-
-    if [row[1:] for row in ends(graph)] != [row[1:] for row in ends(source)]:
-        raise OptionError(
-            f"its inputs and outputs are not those of {source_name}", where=where,
-            hint="--npu-model must be what NXP's converter made of the model",
-        )  # fmt: skip
 
 
 def _in_order(runs: list[dict[str, Array]]) -> tuple[tuple[Array, ...], ...]:

@@ -19,7 +19,7 @@ from openneutron.litert.graph import DType, Graph, Operator
 from openneutron.litert.read import read_model
 from openneutron.microcode.graph_op import is_graph_op
 from openneutron.microcode.payload import Payload, parse_payload
-from openneutron.microcode.pte import read_plan
+from openneutron.microcode.pte import computing_methods, read_plan
 from openneutron.microcode.reorder import in_argument_order
 
 # What an application does itself, or not at all when it works with stored numbers: conversions at both ends of the program.
@@ -29,13 +29,17 @@ _PTE_ENDS = ("quantize_per_tensor", "dequantize_per_tensor", "_clone_dim_order",
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A payload with arguments in the model's order; `around` are the operators at its ends that are left out."""
+    """A payload with arguments in the model's order.
+
+    `around` are the operators at its ends that are left out, `methods` those of a program besides `forward`.
+    """
 
     data: bytes
     payload: Payload
     border: Border
     around: tuple[str, ...]
     where: str
+    methods: tuple[str, ...] = ()
 
 
 def open_model(data: bytes, where: str) -> OpenModel:
@@ -60,7 +64,8 @@ def open_model(data: bytes, where: str) -> OpenModel:
     payload = parse_payload(blob, where=place)
     if not payload.input_map or not payload.output_map:
         raise OptionError("the NeutronGraph has no inputs or no outputs, so there is nothing to test", where=where)
-    return OpenModel(blob, payload, border or numbered_border(payload), around, where)
+    methods = computing_methods(data, where=where)[1:] if kind == "pte" else ()
+    return OpenModel(blob, payload, border or numbered_border(payload), around, where, methods)
 
 
 def _around_litert(data: bytes, where: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ def readme(template: str, content: Content, files: Sequence[tuple[str, str]], **
         "inputs": [{**row, "name": comment(row["name"])} for row in content.rows(outputs=False)],
         "outputs": [{**row, "name": comment(row["name"])} for row in content.rows(outputs=True)],
         "around": " and ".join(dict.fromkeys(content.model.around)),
+        "methods": content.model.methods,
         "stateful": bool(content.program.states),
         "sizes": content.sizes,
         "stack_bytes": STACK_BYTES,

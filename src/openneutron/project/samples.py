@@ -18,9 +18,9 @@ import numpy.typing as npt
 from openneutron.errors import InternalError, NoReference, OptionError
 from openneutron.executorch.deliver.embed import Border, check_inputs, input_rows, random_inputs, word_array
 from openneutron.machine.simulator import DTYPES, Simulator
+from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload
-from openneutron.microcode.table import ALIGNMENT
 from openneutron.run.runner import LiteRtRunner
 
 Array = npt.NDArray[Any]
@@ -84,11 +84,6 @@ def output_room(samples: Sequence[Sample]) -> int:
 def input_room(samples: Sequence[Sample]) -> int:
     """Return the bytes of the inputs of one run, each at a multiple of 16."""
     return sum(align(array.nbytes) for array in samples[0].inputs)
-
-
-def align(size: int) -> int:
-    """Return the next multiple of the alignment."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def samples_header(samples: Sequence[Sample], title: str) -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from openneutron.report.accuracy import FULL, LOST, METRIC_TITLES
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_metrics import measure_metric, recognize_metric
-from openneutron.run.output_parts import Part, axis_parts, join_parts
+from openneutron.run.output_parts import Part, axis_parts, flattened_parts, join_parts
 
 Array = npt.NDArray[Any]
 
@@ -28,6 +28,7 @@ _MAX_SUM_ERROR: Final = 1e-3  # difference from 1; float rounding over a thousan
 _APART: Final = 16.0  # times; one INT8 scale leaves a smaller range less than four bits
 _SIGNAL: Final = 3  # dimensions of channels over time, or of values of many boxes, in either order
 _MAP_SIDE: Final = 8  # shorter sides are rather channels
+_FEATURES: Final = 32  # values of a vector; more are features, which have no meaning one by one
 
 
 def compare_arrays(
@@ -119,10 +120,21 @@ def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part
     worst = min(measure_parts(pieces) if labels is not None else [], key=lambda one: one[1], default=None)
     if shares or (worst is not None and worst[1] < LOST):
         return None if worst is None else (*worst, True)
+    even = list(_flattened(wanted, found))
+    if even:
+        return *min(even, key=lambda one: one[1]), False
     inside = min(measure_parts(axis_parts(signal, noise, LOST, len(wanted))), key=lambda one: one[1], default=None)
     if inside is not None and (worst is None or inside[1] < LOST):
         return *inside, False
     return None if worst is None else (*worst, True)
+
+
+def _flattened(wanted: Array, found: Array) -> Iterable[tuple[Part, float]]:
+    """Return small channels and columns of a meaning of their own that have nearly one value in place of many."""
+    shape = wanted.shape[1:]
+    if _FEATURES < max(shape, default=0) == math.prod(shape):
+        return []
+    return [one for one in flattened_parts(wanted, found, _APART, LOST) if _has_meaning(wanted, one[0].name)]
 
 
 def _has_meaning(wanted: Array, part: str) -> bool:

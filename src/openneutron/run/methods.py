@@ -1,8 +1,8 @@
 """What makes a quantized LiteRT model more accurate without any cycles.
 
 Example:
-    >>> Methods(Balance(0.5, 0.25), correct_bias=True).words
-    ('channels equalized', 'biases corrected')
+    >>> Methods(Balance(0.5, 0.25), round_weights=True).words
+    ('channels equalized', 'weights rounded by samples')
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ BALANCES: Final = (Balance(0.5, 0.5), Balance(0.5, 0.25), Balance(0.5, 0.0), Bal
 
 @dataclass(frozen=True)
 class Methods:
-    """How channels are equalized, None for not at all, whether biases are corrected, and ranges cut to the usual."""
+    """How channels are equalized (None: not), whether weights are rounded by what samples hold, and ranges that are cut.
+
+    `ranges` has the share that is left of a tensor's range, by name.
+    """
 
     balance: Balance | None = None
-    correct_bias: bool = False
-    cut_ranges: bool = False
+    round_weights: bool = False
+    ranges: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Methods:
         """Return the methods that `dataclasses.asdict` made a mapping of."""
         balance = stored.get("balance")
         return cls(
-            Balance(**balance) if balance else None, bool(stored.get("correct_bias")), bool(stored.get("cut_ranges"))
+            Balance(**balance) if balance else None,
+            bool(stored.get("round_weights")),
+            tuple((str(name), float(share)) for name, share in stored.get("ranges", ())),
         )
 
     @property
@@ -38,7 +43,7 @@ class Methods:
         """What is done, for a note."""
         done = {
             "channels equalized": self.balance is not None,
-            "biases corrected": self.correct_bias,
-            "ranges cut to what is usual": self.cut_ranges,
+            "weights rounded by samples": self.round_weights,
+            "ranges cut where that leaves less noise": bool(self.ranges),
         }
         return tuple(words for words, is_done in done.items() if is_done)

@@ -67,17 +67,43 @@ def axis_parts(signal: Array, noise: Array, lost: float, samples: int = 1) -> It
 
     `signal` and `noise` are powers, summed over `samples`.
     """
-    dims = signal.ndim
-    for axis in sorted({dims - 1, 1 if dims > 2 else dims - 1}) if dims else ():
-        length = signal.shape[axis]
-        if length < 2 or (length > _LONG and samples * signal.size // length < _ENOUGH_VALUES):
-            continue
-        power, error = (x.sum(axis=_others(axis, dims)) for x in (signal, noise))
+    for axis in _axes(signal.shape, samples):
+        power, error = (x.sum(axis=_others(axis, signal.ndim)) for x in (signal, noise))
         ratio = power / np.maximum(error, 1e-300)
         for first, last in _runs(ratio < 10 ** (lost / 10)) or [(int(ratio.argmin()),) * 2]:
-            rows = np.zeros(length, dtype=np.bool_)
-            rows[first : last + 1] = True
-            yield Part(_range(first, last, axis, dims), np.broadcast_to(_along(rows, axis, dims), signal.shape))
+            yield _axis_part(first, last, axis, signal.shape)
+
+
+def flattened_parts(wanted: Array, found: Array, times: float, lost: float) -> Iterator[tuple[Part, float]]:
+    """Yield neighbouring channels and columns whose changes around their means are below `lost` dB, with that figure.
+
+    Only those that are `times` smaller than the largest value are looked at; the first axis of both arrays counts samples.
+    """
+    shape = wanted.shape[1:]
+    for axis in _axes(shape, len(wanted)):
+        others = (0, *(at + 1 for at in _others(axis, len(shape))))
+        sizes = np.abs(wanted).max(axis=others)
+        power = np.square(wanted - wanted.mean(axis=others, keepdims=True)).sum(axis=others)
+        error = np.square(wanted - found).sum(axis=others)
+        small = (sizes * times < sizes.max()) & (power > 0)
+        for first, last in _runs(small & (power < error * 10 ** (lost / 10))):
+            rows = slice(first, last + 1)
+            figure = 10 * float(np.log10(power[rows].sum() / error[rows].sum()))
+            yield _axis_part(first, last, axis, shape), figure
+
+
+def _axes(shape: Sequence[int], samples: int) -> list[int]:
+    """Return the axes of channels and of columns, if they are long enough to have parts and not too long."""
+    dims = len(shape)
+    axes = sorted({dims - 1, 1 if dims > 2 else dims - 1}) if dims else []
+    size = samples * int(np.prod(shape))
+    return [at for at in axes if shape[at] > 1 and (shape[at] <= _LONG or size // shape[at] >= _ENOUGH_VALUES)]
+
+
+def _axis_part(first: int, last: int, axis: int, shape: Sequence[int]) -> Part:
+    rows = np.zeros(shape[axis], dtype=np.bool_)
+    rows[first : last + 1] = True
+    return Part(_range(first, last, axis, len(shape)), np.broadcast_to(_along(rows, axis, len(shape)), tuple(shape)))
 
 
 def _runs(flags: Array) -> list[tuple[int, int]]:

@@ -9,9 +9,12 @@ Example:
 
 from __future__ import annotations
 
-import json
+import math
+import re
+import socket
 import subprocess
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron import environment
-from openneutron.errors import FormatError, OptionError, RuntimeFailure
+from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
 from openneutron.litert.graph import DType, Model, Signature, Tensor
+from openneutron.litert.passes.align_constants import align_constants
 from openneutron.litert.passes.drop_tensors import drop_tensors
 from openneutron.litert.passes.fuse_activations import fuse_activations
 from openneutron.litert.passes.standard_operators import use_standard_operators
@@ -34,6 +38,8 @@ from openneutron.litert.passes.widen_integers import widen_integers
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.report.model import OutputAccuracy
+from openneutron.run import wire
+from openneutron.run.find_noise import Noise, QuantizedTensor
 from openneutron.run.given import bind_inputs
 from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.patience import patience
@@ -44,24 +50,23 @@ SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by th
 _WORKER = "openneutron.run.quantize_worker"
 _PACKAGE = "ai_edge_quantizer"
 NO_METHODS = Methods()
-TRIALS = (
-    len(BALANCES) + 4
-)  # of a search for methods: none, each balance, ranges cut or not at two points, corrected biases
+_TRIALS = len(BALANCES) + 4  # of a search for methods, and what they share
+_FLOW = ("IF", "WHILE", "CALL_ONCE")
+_CUSTOM = re.compile(r"unresolved custom op: (\w+)")
+_REFUSED = "failed to prepare"
+_START_SECONDS = 60  # a loaded machine starts Python in seconds
 
 
 @dataclass(frozen=True)
 class QuantizedModel:
     """A quantized model, how close each output is to the float model's on samples, and who made it.
 
-    `noise` is that of each group of operators that was asked for, against the signal of each output and then of the worst part
-    of each; `floor` is what remains with 16 bits everywhere.
+    `methods` are those it was made with, found by trying `tried`.
     """
 
     model: bytes
     outputs: tuple[OutputAccuracy, ...]
     made_by: str
-    noise: tuple[tuple[float, ...], ...] = ()
-    floor: tuple[float, ...] = ()
     methods: Methods = NO_METHODS
     tried: int = 0
 
@@ -81,45 +86,150 @@ def is_float(model: Model) -> bool:
 
 
 def quantize_float(
-    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8", wide: Sequence[str] = (),
-    groups: Sequence[Sequence[str]] = (), methods: Methods = NO_METHODS, goal: float | None = None,
-) -> QuantizedModel:  # fmt: skip
+    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8"
+) -> QuantizedModel:
     """Quantize a float model after calibrating it on samples: arrays, tuples of arrays, or mappings by input name.
 
-    Weights get a scale for each output channel; operators that have no integer kernel stay in float. Operators whose outputs
-    are named in `wide` get 16-bit activations where these have kernels. The noise of each of `groups` is measured alone. With a
-    goal in decibels, methods that cost no cycles are searched instead of taken from `methods`.
+    Weights get a scale for each output channel; operators that have no integer kernel stay in float.
     """
-    model = read_model(data, source=source)
-    if not is_float(model):
-        raise OptionError("the model is quantized already", where=source, hint="leave calibration out")
-    main = model.main
-    inputs = [main.tensors[at] for at in main.inputs]
-    found = samples_of(samples, inputs, source=source)
-    if not found:
-        raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
-    to_plain_float(model)
-    _name(model)
-    with tempfile.TemporaryDirectory(prefix="openneutron-") as folder:
-        place = Path(folder)
-        (place / "float.tflite").write_bytes(write_model(model))
-        np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
-        request = {
-            "activations": activations,
-            "wide": list(wide),
-            "groups": [list(one) for one in groups],
-            "goal": goal,
-            "methods": asdict(methods),
-        }
-        (place / "request.json").write_text(json.dumps(request))
-        _check(_run(place, patience(model) * (len(found) + 1 + len(groups) + TRIALS * (goal is not None))), source)
-        result = json.loads((place / "result.json").read_text())
-        outputs = tuple(OutputAccuracy(**one) for one in result["outputs"])
-        noise = tuple(map(tuple, result.get("noise", ())))
-        return QuantizedModel(
-            (place / "quantized.tflite").read_bytes(), outputs, result["made_by"], noise, tuple(result.get("floor", ())),
-            Methods.of(result["methods"]), result["tried"],
-        )  # fmt: skip
+    with FloatQuantizer(data, samples, source=source) as quantizer:
+        return quantizer.quantize(activations)
+
+
+class FloatQuantizer:
+    """Quantizes one float model in several ways, in a process of its own that runs the samples once.
+
+    Example:
+        >>> with FloatQuantizer(data, samples) as quantizer:
+        ...     plain, wide = quantizer.quantize(), quantizer.quantize(wide=["conv"])
+    """
+
+    def __init__(self, data: bytes, samples: Iterable[Any], *, source: str = "<bytes>") -> None:
+        model = read_model(data, source=source)
+        if not is_float(model):
+            raise OptionError("the model is quantized already", where=source, hint="leave calibration out")
+        main = model.main
+        inputs = [main.tensors[at] for at in main.inputs]
+        found = samples_of(samples, inputs, source=source)
+        if not found:
+            raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
+        to_plain_float(model)
+        _name(model)
+        self.count = len(found)
+        self._open_shapes = "".join(
+            f"give input '{one.name}' a fixed shape instead of {list(one.shape_signature)}, "
+            for one in inputs
+            if one.shape_signature is not None and -1 in one.shape_signature
+        )
+        self._flow = ", ".join(sorted({op.code for op in main.operators if op.code in _FLOW}))
+        self._source, self._patience = source, patience(model)
+        self._folder = tempfile.TemporaryDirectory(prefix="openneutron-")
+        self._log = (Path(self._folder.name) / "log").open("w+b")
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            self._process = start(
+                _WORKER, str(theirs.fileno()), self._folder.name, stdout=self._log, stderr=self._log,
+                more={"TMPDIR": self._folder.name, "OPENBLAS_NUM_THREADS": "1"}, pass_fds=[theirs.fileno()],
+            )  # fmt: skip
+        written = write_model(model)
+        described, payload = wire.pack([np.stack(rows) for rows in zip(*found, strict=True)])
+        try:
+            self._ask({"model": len(written), "samples": described}, written + payload, runs=len(found) + 1)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> FloatQuantizer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        kill(self._process)
+        self._connection.close()
+        self._log.close()
+        self._folder.cleanup()
+
+    def quantize(
+        self,
+        activations: str = "int8",
+        *,
+        wide: Sequence[str] = (),
+        methods: Methods = NO_METHODS,
+        compare: bool = True,
+    ) -> QuantizedModel:
+        """Quantize with these activations; operators whose outputs are named in `wide` get 16 bits where they have kernels."""
+        request = {"do": "quantize", "activations": activations, "wide": list(wide), "methods": asdict(methods)}
+        return self._made({**request, "compare": compare}, runs=1 + compare)
+
+    def search(self, goal: float) -> QuantizedModel:
+        """Quantize with the methods that cost no cycles and come nearest to a goal in decibels."""
+        request = {"do": "search", "activations": "int8", "wide": [], "methods": asdict(NO_METHODS), "compare": True}
+        return self._made({**request, "goal": goal}, runs=self.count + _TRIALS)
+
+    def noise(
+        self, methods: Methods, parts: Sequence[tuple[int, int, int, int]]
+    ) -> tuple[list[QuantizedTensor], Noise]:
+        """Measure the noise that each quantized tensor alone adds to each output and to parts of them."""
+        answer, _ = self._ask(
+            {"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=self.count + _TRIALS
+        )
+        tensors = [QuantizedTensor([], set(one), set(other), size) for one, other, size in answer["tensors"]]
+        return tensors, Noise(answer["alone"], answer["floor"])
+
+    def _made(self, request: dict[str, Any], runs: int) -> QuantizedModel:
+        answer, model = self._ask(request, runs=runs)
+        outputs = tuple(OutputAccuracy(**one) for one in answer["outputs"])
+        return QuantizedModel(model, outputs, answer["made_by"], Methods.of(answer["methods"]), answer["tried"])
+
+    def _ask(self, request: dict[str, Any], payload: bytes = b"", *, runs: int) -> tuple[dict[str, Any], bytes]:
+        """Send a request and wait for the answer, with the time limit of so many runs of all samples in LiteRT."""
+        seconds = self._patience * runs
+        until = time.monotonic() + seconds if seconds else math.inf
+        try:
+            wire.send(self._connection, request, payload, until=until)
+            answer = wire.receive(self._connection, until=until)
+        except TimeoutError:
+            hint = f"{environment.TIMEOUT} allows more for each sample, 0 any number"
+            raise RuntimeFailure(f"calibrating took more than {seconds} seconds and was stopped", hint=hint) from None
+        except (OSError, wire.Garbled):
+            answer = None
+        if answer is None:
+            raise self._failure()
+        return answer
+
+    def _failure(self) -> OpenNeutronError:
+        """Say why the process ended: a missing package, a crash, or the quantizer's message."""
+        try:
+            status = self._process.wait(_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            kill(self._process)
+            status = self._process.returncode
+        if status < 0:
+            return RuntimeFailure(
+                f"LiteRT crashed while it calibrated the model (signal {-status})", where=self._source,
+                hint="quantize the model where it was made, and compile that file",
+            )  # fmt: skip
+        self._log.seek(0)
+        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        last = (lines or ["no message"])[-1]
+        found = missing_extra(_PACKAGE, "quantizing a float LiteRT model")
+        if found is not None and f"No module named '{_PACKAGE}'" in last:
+            return found
+        hint = "quantize the model where it was made"
+        custom = _CUSTOM.search(last)
+        if custom is not None:
+            said = f"LiteRT has no operator {custom[1]}, so it cannot calibrate the model"
+            return RuntimeFailure(said, where=self._source, hint=f"cut the model in front of it, or {hint}")
+        if _REFUSED in last:
+            said = f"LiteRT refuses the float model: {last.partition(': ')[2].rstrip('.')}"
+            return RuntimeFailure(said, where=self._source, hint=f"{self._open_shapes}or {hint}")
+        if self._flow:
+            said = f"LiteRT's quantizer failed, and the model has control flow ({self._flow}), which it does not take"
+            return RuntimeFailure(said, where=self._source, hint=hint)
+        return RuntimeFailure(f"LiteRT's quantizer failed: {last}", where=self._source, hint=hint)
 
 
 def to_plain_float(model: Model) -> None:
@@ -130,23 +240,9 @@ def to_plain_float(model: Model) -> None:
     Example:
         >>> to_plain_float(model)
     """
-    changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations)
+    changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations, align_constants)
     if sum(change(graph) for graph in model.graphs for change in changes):
         drop_tensors(model)
-
-
-def _run(place: Path, seconds: int) -> subprocess.CompletedProcess[str]:
-    """Run the worker to its end, with the time limit of LiteRT's runs."""
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = start(_WORKER, str(place), more={"TMPDIR": str(place), "OPENBLAS_NUM_THREADS": "1"}, **pipes)
-    try:
-        _, err = process.communicate(timeout=seconds or None)
-    except subprocess.TimeoutExpired:
-        hint = f"{environment.TIMEOUT} allows more for each sample, 0 any number"
-        raise RuntimeFailure(f"calibrating took more than {seconds} seconds and was stopped", hint=hint) from None
-    finally:
-        kill(process)
-    return subprocess.CompletedProcess(process.args, process.returncode, "", err.decode("utf-8", "replace"))
 
 
 def stored_samples(path: Path) -> list[Any]:
@@ -180,8 +276,20 @@ def samples_of(given: Iterable[Any], tensors: Sequence[Tensor], *, source: str) 
         counts = {len(row) for row in rows}
         if len(parts) != len(tensors) or len(counts) != 1:
             bind_inputs(tensors, parts, source=where)  # says what does not fit
-        found += [bind_inputs(tensors, sample, source=where) for sample in zip(*rows, strict=True)]
+        for row, sample in enumerate(zip(*rows, strict=True)):
+            found.append(bind_inputs(tensors, sample, source=where))
+            _check_finite(tensors, found[-1], f"{where}, row {row}" if len(rows[0]) > 1 else where)
     return found
+
+
+def _check_finite(tensors: Sequence[Tensor], sample: Sequence[Array], where: str) -> None:
+    """Raise for a sample whose range is no number; minus infinity is a mask."""
+    for tensor, value in zip(tensors, sample, strict=True):
+        if value.dtype.kind == "f" and not (value < np.inf).all():
+            what = "NaN" if np.isnan(value).any() else "infinity"
+            raise OptionError(
+                f"input '{tensor.name}' has {what}, which no range can hold", where=where, hint="leave the sample out"
+            )
 
 
 def _rows(part: Any, tensor: Tensor) -> list[Any]:
@@ -190,6 +298,8 @@ def _rows(part: Any, tensor: Tensor) -> list[Any]:
     shape = tensor.shape
     if array.shape == shape[1:] and shape[:1] == (1,):
         return [array[None]]
+    if array.ndim == len(shape) and array.shape[1:] == shape[1:] and shape and not array.size:
+        return []
     if array.ndim == len(shape) and array.shape[1:] == shape[1:] and shape and array.shape[0] % shape[0] == 0:
         return np.split(array, array.shape[0] // shape[0])
     return [array]
@@ -209,21 +319,3 @@ def _name(model: Model) -> None:
         for side, indices in (("input", main.inputs), ("output", main.outputs))
     )
     model.signatures = [Signature(SIGNATURE, 0, inputs, outputs)]
-
-
-def _check(done: subprocess.CompletedProcess[str], source: str) -> None:
-    """Raise an error when the worker failed: a missing package, a crash, or the quantizer's message."""
-    if done.returncode == 0:
-        return
-    if done.returncode < 0:
-        raise RuntimeFailure(
-            f"LiteRT crashed while it calibrated the model (signal {-done.returncode})", where=source,
-            hint="quantize the model where it was made, and compile that file",
-        )  # fmt: skip
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    found = missing_extra(_PACKAGE, "quantizing a float LiteRT model")
-    if found is not None and f"No module named '{_PACKAGE}'" in last:
-        raise found
-    raise RuntimeFailure(
-        f"LiteRT's quantizer failed: {last}", where=source, hint="quantize the model where it was made"
-    )

@@ -3,14 +3,16 @@
 For the process that quantizes: LiteRT runs here, without protection from a model that makes it crash.
 
 Example:
-    >>> seen = watch(data, samples)
-    >>> seen["conv"].low.min(), seen["conv"].high.max()
+    >>> watched = Watched(data)
+    >>> for sample in samples:
+    ...     add_seen(seen, watched.run(sample))
+    >>> seen["conv"].range
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,31 +23,20 @@ from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
 
 Array = npt.NDArray[Any]
-# Times the range of a sample on average. 1.0 and 0.85 were worse for face detection, face mesh and iris landmarks.
-_MARGIN = 1.15
-_MASKED = 3e38  # infinity and what is next to it mask values out: no range has them
+_MASKED = 1e38  # infinity and what is next to it mask values out, and a range beyond has no scale in float32
 
 
 @dataclass
 class Seen:
-    """Values of a tensor by the index of its last axis: lowest, highest and mean, and the ends of a sample on average."""
+    """Values of a tensor by the index of its last axis: lowest and highest."""
 
     low: Array
     high: Array
-    mean: Array
-    usual_low: Array
-    usual_high: Array
 
     @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value of all."""
         return float(self.low.min()), float(self.high.max())
-
-    @property
-    def usual_range(self) -> tuple[float, float]:
-        """What samples have on average, with a margin, and no more than any sample has."""
-        low, high = self.range
-        return max(low, _MARGIN * float(self.usual_low.min())), min(high, _MARGIN * float(self.usual_high.max()))
 
     @property
     def peak(self) -> Array:
@@ -54,21 +45,15 @@ class Seen:
 
     def divide(self, units: Array) -> Seen:
         """Return the statistics of the tensor with each channel divided by a positive number."""
-        return Seen(
-            self.low / units, self.high / units, self.mean / units, self.usual_low / units, self.usual_high / units
-        )  # fmt: skip
+        return Seen(self.low / units, self.high / units)
 
 
-def watch(data: bytes, samples: Sequence[Sequence[Array]]) -> dict[str, Seen]:
-    """Return what the float tensors of a model's main graph hold on samples, by name."""
-    session = Watched(data)
-    seen: dict[str, Seen] = {}
-    for number, sample in enumerate(samples):
-        for name, value in session.run(sample).items():
-            found = _read_seen(value)
-            before = seen.get(name)
-            seen[name] = found if before is None else _join(before, found, number)
-    return seen
+def add_seen(seen: dict[str, Seen], values: Mapping[str, Array]) -> None:
+    """Add the tensors of one more sample to the statistics of others."""
+    for name, value in values.items():
+        found = _read_seen(value)
+        before = seen.get(name, found)
+        seen[name] = Seen(np.minimum(before.low, found.low), np.maximum(before.high, found.high))
 
 
 class Watched:
@@ -90,8 +75,8 @@ class Watched:
                 model_content=data, num_threads=1, experimental_preserve_all_tensors=True,
                 experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             )  # fmt: skip
-        self._interpreter.allocate_tensors()
-        self._inputs = graph.inputs
+            self._interpreter.allocate_tensors()
+        self._inputs, self._outputs = graph.inputs, graph.outputs
 
     def run(self, sample: Sequence[Array]) -> dict[str, Array]:
         """Return all float tensors by name. The arrays are copies."""
@@ -100,20 +85,12 @@ class Watched:
         self._interpreter.invoke()
         return {name: self._interpreter.get_tensor(at) for at, name in self.tensors.items()}
 
+    def outputs(self) -> list[Array]:
+        """Return the outputs of the last run. The arrays are copies."""
+        return [self._interpreter.get_tensor(at) for at in self._outputs]
+
 
 def _read_seen(value: Array) -> Seen:
     rows = value.reshape(-1, value.shape[-1] if value.ndim else 1).astype(np.float64)
     rows = np.where(np.abs(rows) < _MASKED, rows, 0.0)
-    low, high = rows.min(0), rows.max(0)
-    return Seen(low, high, rows.mean(0), low, high)
-
-
-def _join(one: Seen, other: Seen, count: int) -> Seen:
-    """Return the statistics of `count` samples and one more."""
-    pairs = (
-        (one.mean, other.mean),
-        (one.usual_low, other.usual_low),
-        (one.usual_high, other.usual_high),
-    )
-    averages = [(a * count + b) / (count + 1) for a, b in pairs]
-    return Seen(np.minimum(one.low, other.low), np.maximum(one.high, other.high), *averages)
+    return Seen(rows.min(0), rows.max(0))

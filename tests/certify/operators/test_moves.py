@@ -56,6 +56,8 @@ CASES: dict[str, tuple[str, list[Tensor], dict[str, Any], Callable[[], Array]]] 
     "broadcast to": (
         "BROADCAST_TO", [known(2, 1), const([2, 3])], {}, lambda: np.broadcast_to(X[:2].reshape(2, 1), (2, 3))),
     "gather": ("GATHER", [known(3, 4), const([2, 0])], {"Axis": 1}, lambda: X[:12].reshape(3, 4)[:, [2, 0]]),
+    "gather by coordinates": (
+        "GATHER_ND", [known(3, 4), const([2, 0, 1, 3], shape=(2, 2))], {}, lambda: X[:12].reshape(3, 4)[[2, 1], [0, 3]]),
     "space to depth": (
         "SPACE_TO_DEPTH", [known(1, 2, 4, 2)], {"BlockSize": 2},
         lambda: X[:16].reshape(1, 1, 2, 2, 2, 2).transpose(0, 1, 3, 2, 4, 5).reshape(1, 1, 2, 8)),

@@ -19,7 +19,7 @@ from tests.modelrunner.fakes import LiteRtBoard
 @pytest.fixture
 def nxp(folder: Path) -> Path:
     model = converted(read_model(tiny.convnet()))
-    model.description = "Converted with eIQ neutron-converter\nVersion: 3.1.0+0X359f358d\nTarget: imxrt700"
+    model.description = "Converted with eIQ neutron-converter\nVersion: 3.1.0+0X359f358d\nTarget: mcxn94x"
     (folder / "npu.tflite").write_bytes(write_model(model))
     return folder / "npu.tflite"
 
@@ -51,6 +51,11 @@ def test_a_point_is_added_to_a_ledger_and_another_after_it(command: Command, nxp
         (("--chip", "mcxn94x"), "--ledger needs --source"),
         (("--chip", "z80", "--source", "convnet.tflite"), "unknown target 'z80'"),
         (("--chip", "mcxn94x", "--source", "none.tflite"), "there is no such file"),
+        (("--chip", "imxrt700", "--source", "convnet.tflite"), "it was converted for mcxn94x, and --chip is imxrt700"),
+        (
+            ("--chip", "mcxn94x", "--source", "sandwich.tflite"),
+            "its inputs and outputs are not those of sandwich.tflite",
+        ),
     ],
 )
 def test_a_point_without_its_facts_is_refused_before_anything_is_sent(

@@ -51,6 +51,12 @@ def test_files_that_this_board_does_not_take(
     assert b"model_loadb" not in line.written
 
 
+def test_an_unknown_board_is_refused_whatever_the_file_is(command: Command, refused, folder: Path) -> None:
+    assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
+    for file in ("convnet.tflite", "out.tflite"):
+        assert "unknown board 'nope'" in refused("board", "run", file, "-p", "port", "--board", "nope")
+
+
 def test_a_model_with_work_between_its_graphs_is_refused(command: Command, refused, folder: Path, plug: Plug) -> None:
     plug(PayloadBoard())
     assert command("compile", "sandwich.tflite", "-o", "out.tflite").code == 0

@@ -127,6 +127,27 @@ def test_frozen_norms_keep_their_statistics(prepared: GraphModule) -> None:
     assert before and all(torch.equal(dict(prepared.named_buffers())[name], value) for name, value in before.items())
 
 
+def _train_layer(model: Any, parameters: Any, rate: float) -> None:
+    optimizer = torch.optim.SGD(parameters, lr=rate)
+    model(torch.ones(2, 4)).square().mean().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("function", "changed"),
+    [
+        (lambda model: _train_layer(model, model.parameters(), 0.1), True),
+        (lambda model: _train_layer(model, model.parameters(), 0.0), False),
+        (lambda model: _train_layer(model, nn.Linear(4, 2).parameters(), 0.1), False),
+        (lambda model: model(torch.ones(2, 4)), False),
+    ],
+    ids=["trained", "no rate", "another's parameters", "no step"],
+)
+def test_a_training_that_changes_no_weight_is_a_warning(function: Any, changed: bool) -> None:
+    report = openneutron.compile(nn.Linear(4, 2).eval(), (torch.ones(1, 4),), train=function).report
+    assert any("training changed no weight" in one for one in report.warnings) is not changed
+
+
 def raises(model: Any) -> None:
     raise RuntimeError("out of coffee")
 

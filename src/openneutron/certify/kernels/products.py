@@ -245,7 +245,7 @@ def _match_merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
     _, _, out_width, count = one.what["out"]
     if (p["kernel_h"], p["stride_h"], p["dilation_h"]) != (kh, sh, dh) or groups != 1 or p["groups"] != 1:
         return None
-    if x.item != 1 or dw != 1 or p["dilation_w"] != 1 or p["weights_zero"] != 0 or o.channels % count:
+    if dw != 1 or p["dilation_w"] != 1 or p.get("weights_zero", 0) != 0 or o.channels % count:
         return None
     outputs = o.channels // count
     step = p["stride_w"] * x.channels
@@ -265,7 +265,8 @@ def _match_merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
         if lines and moved != shift:
             return None
     need = (o.width - 1) * step + p["kernel_w"] * x.channels
-    return "merged", 0, need, left * depth, p["pad_left"] * x.channels, shift or 0
+    places = need, left * depth, p["pad_left"] * x.channels, shift or 0  # in elements
+    return "merged", 0, *(place * x.item for place in places)
 
 
 def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: int) -> bool:

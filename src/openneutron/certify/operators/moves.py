@@ -351,6 +351,32 @@ def gather(c: Context) -> list[array[int]] | None:
     return [pick_slices(c.world, params, c.tags(0), indices, index.item)]
 
 
+@rule("GATHER_ND")
+def gather_nd(c: Context) -> list[array[int]] | None:
+    """Return the slices at some coordinates: several have to be known, and inside."""
+    x, index = c.tensor(0), c.tensor(1)
+    sizes = x.shape[: index.shape[-1]] if index.shape else ()
+    if not sizes or len(sizes) != index.shape[-1] or x.item != c.out.item or index.item not in (4, 8):
+        return None
+    params = (1, 1, prod(sizes), prod(index.shape[:-1]), prod(x.shape[len(sizes) :]) * x.item)
+    if len(sizes) == 1:
+        indices = checked_indices(c.world, c.tags(1), index.item, (sizes[0],), add=True)
+        return [pick_slices(c.world, params, c.tags(0), indices, index.item)]
+    given = c.numbers(1)
+    if given is None:
+        return None
+    flat = []
+    for at in range(0, len(given), len(sizes)):
+        place = 0
+        for one, size in zip(given[at : at + len(sizes)], sizes, strict=True):
+            if not 0 <= one < size:
+                return None
+            place = place * size + one
+        flat.append(place)
+    known = constant(b"".join(place.to_bytes(8, "little") for place in flat))
+    return [pick_slices(c.world, params, c.tags(0), known, 8)]
+
+
 @rule("EMBEDDING_LOOKUP")
 def embedding_lookup(c: Context) -> list[array[int]] | None:
     """Return the rows of the table that the ids select."""

@@ -29,8 +29,8 @@ def board_learn(
 
     lesson = learn_from(ledger)
     widths = [math.exp(spread(errors)) for errors in (LEFT_OUT, lesson.learned.errors)]
-    published = [math.exp(one) for one in public_prior().logs]
-    rows = list(zip(NAMES, published, lesson.learned.constants, strict=True))
+    published, learned = (belief.constants.tolist() for belief in (public_prior(), lesson.learned.belief))
+    rows = list(zip(NAMES, published, learned, strict=True))
     if as_json:
         shown = {
             "points": [

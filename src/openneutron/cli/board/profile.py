@@ -98,8 +98,11 @@ def new_point(
 
     from openneutron.board.ledger import Measurement
     from openneutron.errors import OptionError
-    from openneutron.files import read_file
+    from openneutron.files import kind_of, read_file
+    from openneutron.litert.read import read_model
     from openneutron.machine import targets
+    from openneutron.modelrunner.connect import TFLM
+    from openneutron.nxp.converted import check_same_model, converted_for, converter_version
 
     if subject.payload is not None:
         raise OptionError(
@@ -112,13 +115,28 @@ def new_point(
             f"--ledger needs {missing}", hint="--chip mcxn94x --source model.tflite, the model before NXP's converter"
         )
     target = targets.load(targets.canonical_name(chip))
+    before, described = read_file(source), ""
+    if subject.protocol == TFLM:
+        model = read_model(subject.data, source=str(subject.file))
+        described = model.description
+        named = converted_for(described)
+        if named and named != target.name:
+            raise OptionError(
+                f"it was converted for {named}, and --chip is {target.name}", where=str(subject.file),
+                hint=f"--chip {named}, or measure the file for that chip",
+            )  # fmt: skip
+        if kind_of(before) == "tflite":
+            check_same_model(
+                model.main, read_model(before, source=str(source)).main, where=str(subject.file), source_name=str(source),
+                hint="--source is the model before NXP's converter",
+            )  # fmt: skip
     return Measurement(
         model=os.path.relpath(source, ledger.parent),
         chip=target.name,
         source=note or "measured with `openneutron board profile`",
         date=datetime.date.today().isoformat(),
-        sha256=hashlib.sha256(read_file(source)).hexdigest(),
-        converter=converter or converter_of(subject.data, str(subject.file)),
+        sha256=hashlib.sha256(before).hexdigest(),
+        converter=converter or converter_version(described),
         runtime="tflm" if subject.protocol == "tflm" else "executorch",
         npu_hz=target.clock_hz,
         cpu_hz=target.cpu_clock_hz,
@@ -137,15 +155,3 @@ def add_measurement(point: Measurement, times: list[float], model: BoardModel) -
         layers[name if name not in layers else f"{name} ({at})"] = one.microseconds / 1e3
     runs = tuple(round(one, 6) for one in times)
     return replace(point, milliseconds=runs, arena_bytes=model.arena_bytes, layers=layers or None)
-
-
-def converter_of(data: bytes, where: str) -> str:
-    """Return the version of NXP's converter that a LiteRT file names in its description, "" when it names none."""
-    import re
-
-    from openneutron.files import kind_of
-    from openneutron.litert.read import read_model
-
-    text = read_model(data, source=where).description if kind_of(data) == "tflite" else ""
-    found = re.search(r"\d+\.\d+\.\d+\+0[xX][0-9a-fA-F]+", text)
-    return found[0] if found else ""

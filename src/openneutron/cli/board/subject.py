@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from openneutron.errors import OptionError
 from openneutron.files import kind_of, read_file
-from openneutron.litert.graph import DType, Tensor
+from openneutron.litert.graph import Tensor
 from openneutron.modelrunner.connect import EXECUTORCH, TFLM
 
 if TYPE_CHECKING:
@@ -64,9 +64,11 @@ class Subject:
 def load_subject(file: Path, *, board: str = "") -> Subject:
     """Read a model file and check it against the limits of the runner that will take it."""
     from openneutron.errors import FormatError
-    from openneutron.modelrunner.limits import check_model, check_program
+    from openneutron.modelrunner.limits import board_of, check_model, check_program
 
     data, where = read_file(file), str(file)
+    if board:
+        board_of(board)  # a name that is unknown is refused whatever the file is
     kind = kind_of(data)
     if kind not in ("pte", "tflite"):
         hint = "compile it first: `openneutron compile`" if kind else "`openneutron inspect` says what it is"
@@ -77,7 +79,7 @@ def load_subject(file: Path, *, board: str = "") -> Subject:
         from openneutron.cli.inputs.frames import number_inputs
         from openneutron.microcode.pte import read_plan
 
-        check_program(data, where)
+        check_program(data, where, board)
         plan = read_plan(data, where=where)
         orders = tuple(one.dim_order for one in plan.inputs)
         return Subject(file, data, data, EXECUTORCH, tuple(number_inputs(plan.inputs)), orders)
@@ -138,8 +140,7 @@ def _is_open(data: bytes, where: str) -> bool:
 def _open_subject(file: Path, data: bytes) -> Subject:
     from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.cli.inputs.payloads import bordered_payload
-    from openneutron.executorch.deliver.embed import input_rows, numbered_border
-    from openneutron.machine.simulator import DTYPES
+    from openneutron.executorch.deliver.embed import input_tensors
     from openneutron.microcode.payload import parse_payload
     from openneutron.microcode.reorder import in_argument_order
 
@@ -152,11 +153,7 @@ def _open_subject(file: Path, data: bytes) -> Subject:
     where, blob, border = bordered_payload(data, file.name, None)
     blob = in_argument_order(blob, where=where)
     payload = parse_payload(blob, where=where)
-    rows = input_rows(payload, where=where)
-    names = (border or numbered_border(payload)).inputs
-    inputs = tuple(
-        Tensor(name, row.shape, DType(str(np.dtype(DTYPES[row.dtype])))) for name, row in zip(names, rows, strict=True)
-    )
+    inputs = tuple(input_tensors(payload, border.inputs if border else (), where=where))
     notes = (OPEN_NOTE, *(border.notes if border else ()))
     return Subject(file, data, blob, EXECUTORCH, inputs, ((),) * len(inputs), payload, notes)
 

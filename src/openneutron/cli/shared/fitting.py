@@ -76,7 +76,10 @@ def fit_rows(
 
 
 class _Compiled:
-    """A PyTorch program compiled for several chips and with several options, each once."""
+    """A PyTorch program compiled for several chips and with several options, each once.
+
+    The first compile quantizes, and looks for accuracy; the others partition and compile what it quantized.
+    """
 
     def __init__(self, source: str, stage: Callable[[str], None], given: Mapping[str, Any]) -> None:
         self._source, self._stage, self._given = source, stage, given
@@ -84,19 +87,28 @@ class _Compiled:
 
     def program(self, target: str, **options: Any) -> tuple[Program, Loaded]:
         """Return the program for a chip; an error where nothing of it runs on the NPU."""
-        from openneutron.cli.inputs.loading import compile_source
         from openneutron.errors import UnsupportedError
 
         key = (target, *sorted(options.items()))
         if key not in self._made:
-            self._made[key] = compile_source(
-                self._source, self._stage, target=target, dump_intermediates=True, **self._given, **options
-            )
+            self._made[key] = self._compile({"target": target, "dump_intermediates": True, **options})
         program, loaded = self._made[key]
         if not program.report.totals.neutron_graphs:
             hint = "`openneutron compile` says why"
             raise UnsupportedError(f"nothing of it runs on the NPU of {target}", where=loaded.name, hint=hint)
         return program, loaded
+
+    def _compile(self, options: dict[str, Any]) -> tuple[Program, Loaded]:
+        from openneutron.cli.inputs.loading import compile_source
+
+        if self._made:
+            from openneutron.executorch.analyze.program_what_ifs import compile_again
+
+            first, loaded = next(iter(self._made.values()))
+            again = compile_again(first, loaded, options, progress=self._stage)
+            if again is not None:
+                return again, loaded
+        return compile_source(self._source, self._stage, **self._given, **options)
 
     def __call__(self, target: str, **options: Any) -> tuple[Sequence[bytes], CpuPart]:
         """Return the delegates' models and the CPU part around them."""

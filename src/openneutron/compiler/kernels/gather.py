@@ -106,7 +106,7 @@ def legalize(state: Legalizer) -> None:
         count=prod(indices.shape[batch:]),
         slice_bytes=prod(x.shape[axis + 1 :]) * x.dtype.itemsize,
     )
-    _emit(state, params, data=0, indices=1)
+    emit_gather(state, params, data=0, indices=1)
 
 
 @serves("EMBEDDING_LOOKUP", limits=(not_empty, index_type, rows_fit, ids_inside))
@@ -115,9 +115,11 @@ def legalize_lookup(state: Legalizer) -> None:
     ids, table = state.signature.inputs[0], state.signature.inputs[1]
     assert ids is not None and table is not None
     width = prod(table.shape[1:]) * table.dtype.itemsize
-    _emit(state, GatherParams(1, 1, table.shape[0], prod(ids.shape), width), data=1, indices=0)
+    emit_gather(state, GatherParams(1, 1, table.shape[0], prod(ids.shape), width), data=1, indices=0)
 
 
-def _emit(state: Legalizer, params: GatherParams, *, data: int, indices: int) -> None:
-    output, picked = state.output(), checked_indices(state, indices, (params.axis,))
+def emit_gather(state: Legalizer, params: GatherParams, *, data: int, indices: int = -1, known: int = -1) -> None:
+    """Emit the node that reads the indices of an input, which are checked, or a constant value."""
+    output = state.output()
+    picked = known if known >= 0 else checked_indices(state, indices, (params.axis,))
     state.emit(Node(ABI.name, [state.value(data), picked, output], output, params))

@@ -17,18 +17,19 @@ import numpy.typing as npt
 
 from openneutron.compiler.cost import CostModel, home_region
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.numbers.multipliers import channel_table
+from openneutron.compiler.numbers.multipliers import channel_table, wide_channel_table
 from openneutron.compiler.numbers.packing import pack_dense, unpack_dense
 from openneutron.machine.targets import Target
 
 if TYPE_CHECKING:
     from openneutron.compiler.kernels.conv2d import Conv2dParams
+    from openneutron.compiler.kernels.conv2d16 import Conv2d16Params
 
 MAX_MERGE = 8  # pixels; more never fits more lanes than the widest array has
 
 
 def _spread(
-    weights: npt.NDArray[np.int8], p: Conv2dParams, merge: int, outputs: int
+    weights: npt.NDArray[np.int8], p: Conv2dParams | Conv2d16Params, merge: int, outputs: int
 ) -> tuple[npt.NDArray[np.int8], int, int]:
     """Weights [Cout, Kh, Kw, Cin] for merged pixels, their columns, and the padding on the left in merged pixels."""
     cout, kernel_h, kernel_w, cin = weights.shape
@@ -46,7 +47,7 @@ def _spread(
 
 def _merge(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node | None:
     """The node with `merge` input pixels as one, or None where the widths do not divide."""
-    p: Conv2dParams = node.params
+    p: Conv2dParams | Conv2d16Params = node.params
     source, packed, table = node.operands[0], node.operands[1], node.operands[2]
     assert isinstance(source, int) and isinstance(packed, np.ndarray) and isinstance(table, np.ndarray)
     _, _, width, cin = graph.values[source].shape
@@ -56,7 +57,6 @@ def _merge(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node |
         return None
     weights = unpack_dense(packed, (cout, p.kernel_h * p.kernel_w, cin), target.units, target.length)
     spread, columns, pad = _spread(weights.reshape(cout, p.kernel_h, p.kernel_w, cin), p, merge, outputs)
-    stage = np.frombuffer(table.tobytes(), "<i4").reshape(3, -1)[:, :cout]
     made = replace(
         node,
         operands=list(node.operands),
@@ -66,19 +66,27 @@ def _merge(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node |
     )
     flat = spread.reshape(outputs * cout, p.kernel_h * columns, merge * cin)
     made.operands[1] = pack_dense(flat, target.units, target.length)
-    bias, multipliers, shifts = np.tile(stage, (1, outputs))
-    made.operands[2] = channel_table(bias, multipliers, shifts, target.units)
+    made.operands[2] = _repeat(table, cout, outputs, target.units)
     return made
 
 
+def _repeat(table: npt.NDArray[np.uint8], channels: int, times: int, units: int) -> npt.NDArray[np.uint8]:
+    """Return a table whose channels come several times; one of 16-bit activations has the upper half of its bias last."""
+    columns = np.frombuffer(table.tobytes(), "<i4").reshape(-1, -(-channels // units) * units)[:, :channels]
+    bias, multipliers, shifts, *high = np.tile(columns, (1, times)).astype(np.int64)
+    if not high:
+        return channel_table(bias, multipliers, shifts, units)
+    return wide_channel_table((high[0] << 32) + (bias & 0xFFFFFFFF), multipliers, shifts, units)
+
+
 def _candidate(graph: KernelGraph, node: Node, target: Target) -> bool:
-    if node.kernel != "conv2d":
+    if node.kernel not in ("conv2d", "conv2d16"):
         return False
-    p: Conv2dParams = node.params
+    p: Conv2dParams | Conv2d16Params = node.params
     source, output = node.operands[0], graph.values[node.output]
     assert isinstance(source, int)
     x = graph.values[source]
-    plain = p.groups == 1 and p.weights_zero == 0 and p.dilation_w == 1
+    plain = p.groups == 1 and getattr(p, "weights_zero", 0) == 0 and p.dilation_w == 1
     return plain and x.shape[3] < target.length and x.alias is None and output.alias is None
 
 

@@ -54,15 +54,23 @@ def program_what_ifs(
             progress(f"trying: {change or 'run on ' + target['target']}")
         values = {**given, **changed, **target}
         try:
-            source = _source(program, loaded, bool(values.get("channels_last")))
-            if source is None:
-                continue
-            report = compile_module(source, None, name=loaded.name, **values).report
+            made = compile_again(program, loaded, values)
         except OpenNeutronError:
             continue  # a recipe of one chip, or an operator that the other has no kernel for
+        if made is None:
+            continue
+        report = made.report
         if report.whole.timed and report.totals.neutron_graphs:
             found.append(_what_if(report, change, changed if change else target, None))
     return tuple(found)
+
+
+def compile_again(
+    program: Program, loaded: Any, options: Mapping[str, Any], *, progress: Progress | None = None
+) -> Program | None:
+    """Compile the quantized model of a program with other options; None where none is kept that has their layout."""
+    source = _source(program, loaded, bool(options.get("channels_last")))
+    return None if source is None else compile_module(source, None, name=loaded.name, progress=progress, **options)
 
 
 def precision_what_ifs(

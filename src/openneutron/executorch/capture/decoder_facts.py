@@ -42,6 +42,17 @@ def decoder_constants(program: ExportedProgram) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def is_decoder(program: ExportedProgram) -> bool:
+    """Return whether a program looks up tokens, its only inputs beside positions, and keeps a state of numbers."""
+    inputs = _user_inputs(program)
+    if not inputs or any(getattr(value_of(node), "dtype", None) not in _INTEGERS for node in inputs):
+        return False
+    looked_up = any(
+        operator_name(node) == "aten.embedding.default" and node.args[1] in inputs for node in program.graph.nodes
+    )
+    return looked_up and _keeps_state(program)
+
+
 def with_given(found: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return found constants with those that a user gives; each must be a name and numbers or a truth value."""
     for name, value in (given or {}).items():

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OptionError
 from openneutron.executorch.deliver import linked
+from openneutron.litert.graph import DType, Quantization, Tensor
 from openneutron.machine.simulator import DTYPES
 from openneutron.machine.window import least_window
 from openneutron.microcode.container import decode_container
@@ -26,7 +27,8 @@ from openneutron.microcode.encode import layer_window_bytes
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload, parse_payload
 from openneutron.microcode.reorder import in_argument_order, is_sorted
-from openneutron.microcode.table import ALIGNMENT, ElementType
+from openneutron.microcode.table import ALIGNMENT
+from openneutron.run import given
 from openneutron.terminal.escapes import comment
 
 Array = npt.NDArray[Any]
@@ -122,9 +124,21 @@ def check_inputs(payload: Payload, inputs: Sequence[Array], *, where: str) -> li
 
 
 def random_inputs(payload: Payload, *, seed: int, where: str) -> list[Array]:
-    """Seeded inputs of the types and shapes the payload declares: integers over their whole range, floats in -1 … 1."""
-    generator = np.random.default_rng(seed)
-    return [_random(generator, row) for row in input_rows(payload, where=where)]
+    """Return random inputs for a seed, of the types and shapes that the payload declares."""
+    return given.random_inputs(input_tensors(payload, (), where=where), seed=seed)
+
+
+def input_tensors(payload: Payload, names: Sequence[str], *, where: str) -> list[Tensor]:
+    """Return the payload's inputs as LiteRT tensors; without names they are numbered."""
+    return [
+        Tensor(
+            name,
+            row.shape,
+            DType(str(np.dtype(DTYPES[row.dtype]))),
+            quantization=Quantization((row.scale,), (row.zero_point,)) if row.scale else None,
+        )
+        for name, row in zip(names or numbered_border(payload).inputs, input_rows(payload, where=where), strict=True)
+    ]
 
 
 def input_rows(payload: Payload, *, where: str) -> list[TensorRow]:
@@ -136,14 +150,6 @@ def input_rows(payload: Payload, *, where: str) -> list[TensorRow]:
     kernels.rules()  # kernels declare their parameters when their files are imported
     program = decode(payload.microcode, payload.weights, payload.kernels)
     return [row for row in program.tensors if not row.is_output]
-
-
-def _random(generator: np.random.Generator, row: TensorRow) -> Array:
-    if row.dtype is ElementType.FLOAT32:
-        return generator.uniform(-1, 1, row.shape).astype(np.float32)
-    if row.dtype is ElementType.BOOL:
-        return generator.integers(0, 2, row.shape).astype(np.bool_)
-    return np.frombuffer(generator.bytes(row.bytes), DTYPES[row.dtype]).reshape(row.shape)
 
 
 def _layer_bytes(blocks: tuple[bytes, bytes, bytes]) -> int:

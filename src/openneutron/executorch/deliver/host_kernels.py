@@ -16,7 +16,7 @@ from torch.fx import Graph
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import operator_name, source_line, value_of
-from openneutron.executorch.ways_out import CONVOLUTION_3D, TRANSPOSED_3D, way_out
+from openneutron.executorch.ways_out import VOLUMES, way_out
 from openneutron.report.model import NodeVerdict
 
 _LISTS: Final = (
@@ -80,5 +80,5 @@ def check_host_convolutions(graph: Graph) -> None:
         raise UnsupportedError(
             f"nothing can run {node.name}{f' ({line})' if line else ''}: it is a convolution over "
             f"{value_of(node).dim() - 2} dimensions, and neither the NPU nor ExecuTorch's runtime has one",
-            hint=(TRANSPOSED_3D if node.args[6] else CONVOLUTION_3D).hint,
+            hint=VOLUMES.hint,
         )

@@ -207,9 +207,12 @@ def _can_view(value: torch.Tensor, shape: list[int]) -> bool:
 
 
 def _clone(draft: Draft, node: Node) -> Node:
-    if arguments(node)["memory_format"] is not None:
-        raise Unknown("aten.clone to an order of dimensions")
     x = draft.of(node.args[0])
+    order = arguments(node)["memory_format"]
+    if order is torch.contiguous_format:
+        return _clone_in_order(draft, x, list(range(len(shape_of(node)))))
+    if order not in (None, torch.preserve_format):
+        raise Unknown("aten.clone to an order of dimensions")
     return _clone_in_order(draft, x, [int(one) for one in value_of(x).dim_order()])
 
 

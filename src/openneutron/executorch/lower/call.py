@@ -102,10 +102,12 @@ class Call:
 
     @property
     def dtype(self) -> DType:
-        """The type of the activations this call computes with: inputs and result have one, INT8 or INT16."""
+        """The type of the activations this call computes with: inputs and result have one, INT8, INT16 or joined in float."""
         for node in self.node.all_input_nodes:
             value = self.lowering.values.get(node)
-            if isinstance(value, Value) and value.quantization is not None and not value.is_constant:
+            if not isinstance(value, Value) or value.is_constant:
+                continue
+            if value.quantization is not None or value.storage.dtype is DType.FLOAT32:
                 return value.storage.dtype
         return DType.INT8
 

@@ -90,8 +90,10 @@ class Region:
     states: Sequence[State] = ()
 
 
-def lower(region: Region, constants: Constants, options: Options) -> Lowered:
+def lower(region: Region, constants: Constants, options: Options, *, float_joins: bool = False) -> Lowered:
     """Lower quantized nodes to a LiteRT model and run the L0 passes that `options` does not switch off.
+
+    With `float_joins` a join that is read in float becomes a CONCATENATION of float32, which LiteRT runs on the CPU.
 
     Example:
         >>> lowered = lower(Region(nodes, inputs, outputs), Constants(program), Options(target="imxrt700"))
@@ -99,7 +101,7 @@ def lower(region: Region, constants: Constants, options: Options) -> Lowered:
     """
     # NXP's converter takes no composites.
     tables = options.converter == "open"
-    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(region)
+    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables, float_joins).run(region)
     operators = lowered.model.main.operators
     place = {id(op): position for position, op in enumerate(operators)}
     off = set(with_flags(options).passes_off) & set(PASSES)
@@ -119,6 +121,7 @@ class Lowering:
     constants: Constants
     convert_inside: bool = False
     with_tables: bool = True
+    float_joins: bool = False
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     values: dict[Node, Any] = field(default_factory=dict)
     absorbed: set[Node] = field(default_factory=set)

@@ -21,12 +21,11 @@ from openneutron.executorch.fx import (
     value_of,
 )
 from openneutron.executorch.partition.clusters import Cluster, is_border, is_known, no_lowering
-from openneutron.executorch.ways_out import CONVOLUTION_3D, TRANSPOSED_3D, way_out
+from openneutron.executorch.ways_out import VOLUMES, way_out
 from openneutron.report.model import NodeVerdict
 from openneutron.verdict import Reason
 
 _IMAGE_RANK = 4
-_TRANSPOSED = 6  # argument of aten.convolution
 _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
 
 
@@ -109,8 +108,8 @@ def _of_float(node: Node) -> Reason:
         hint = way_out(name).hint or "the CPU does this part; keep it at the program's ends"
         return Reason("other_type", f"it works on {what}, the NPU on INT8 activations", node.name, hint)
     if name == "aten.convolution.default" and len(shape_of(node)) > _IMAGE_RANK:
-        why, hint = TRANSPOSED_3D if node.args[_TRANSPOSED] else CONVOLUTION_3D
-        return Reason("one_or_two_dimensions", f"it is {len(shape_of(node)) - 2}-D: {why}", node.name, hint)
+        message = f"it is {len(shape_of(node)) - 2}-D: {VOLUMES.why}"
+        return Reason("one_or_two_dimensions", message, node.name, VOLUMES.hint)
     if not is_known(node):
         return no_lowering(node)
     return Reason("not_quantized", "it computes in float", node.name, _UNQUANTIZED)

@@ -175,7 +175,7 @@ class NeutronPartitioner(Partitioner):
 
         This is the last step of lowering a partitioned program. A second call changes nothing.
         """
-        decompose_leftovers(program.graph_module, self._asks_to_stay_whole)
+        decompose_leftovers(program.graph_module, self._may_be_whole)
         self.copies += make_islands_contiguous(program.graph_module)
 
     def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
@@ -227,11 +227,18 @@ class NeutronPartitioner(Partitioner):
         return {**self._given, **self._waiting.pop(min(unknown, key=unknown.__getitem__))}
 
     def _asks_to_stay_whole(self, node: Node) -> bool:
+        rule = lowerings().get(operator_name(node))
+        if rule is None or not self._may_be_whole(node):
+            return False
+        return operator_name(node) in self._preserve or (rule.preserve is not None and rule.preserve(node))
+
+    def _may_be_whole(self, node: Node) -> bool:
+        """Return whether the operator is kept whole somewhere: ExecuTorch then keeps all nodes of it that it makes later."""
         name = operator_name(node)
         rule = lowerings().get(name)
         if rule is None or self.excluded.may_name(name) or self._is_vetoed(node):
             return False
-        return name in self._preserve or (rule.preserve is not None and rule.preserve(node))
+        return name in self._preserve or rule.preserve is not None
 
     def _is_vetoed(self, node: Node) -> bool:
         """Whether the user asked to preserve this operator, but not this node of it."""

@@ -16,7 +16,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from openneutron.executorch.capture.decoder_facts import decoder_constants
+from openneutron.executorch.capture.decoder_facts import is_decoder
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
 from openneutron.executorch.quality.search import FAILED, Search, Trial
@@ -418,7 +418,7 @@ def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed:
     """
     if wish.quality == "plain":
         return chosen
-    if decoder_constants(exported):
+    if is_decoder(exported):
         return decoder_choices(chosen, fixed)
     if not chosen.per_channel or chosen.weights != "int8" or fixed & {"per_channel", "precision"}:
         return chosen

@@ -18,7 +18,7 @@ from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.fx import arguments, is_changed, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import is_over_many, reach
-from openneutron.executorch.quantize.passes._insert import ROLE_KEY
+from openneutron.executorch.quantize.passes._insert import MASK_KEY, ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed_parameters
 
 # Activations that are fused into the convolution, linear layer or addition before them: no quantization in between.
@@ -29,6 +29,8 @@ FUSED_ACTIVATIONS = frozenset(
 RANGE_KEY = (
     "openneutron_range"  # metadata of nodes whose largest magnitude is known beforehand: samples may not show it
 )
+
+_MASK_STEPS = 128  # of 0 to 1, as many as a choice between 0 and 1 by one comparison has (lower/ops/where.py)
 
 # convert_pt2e folds these into the layer before them after training, so the layer's own result is never stored.
 TRAINED_NORMS = frozenset({"aten.batch_norm.default"})
@@ -72,9 +74,18 @@ class Annotator:
         most = node.meta.get(RANGE_KEY)
         if most is not None and self.dtype is torch.int16 and isinstance(output, QuantizationSpec):
             output = fixed_parameters(most / _WIDE_LARGEST, 0, self.dtype)
+        if MASK_KEY in node.meta:
+            mask = self._mask_spec()
+            inputs = {x: mask if isinstance(spec, QuantizationSpec) else spec for x, spec in inputs.items()}
+            output = mask if isinstance(output, QuantizationSpec) else output
         node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(
             input_qspec_map=dict(inputs), output_qspec=output, _annotated=True
         )
+
+    def _mask_spec(self) -> QuantizationSpecBase:
+        if self.dtype is torch.int16:
+            return fixed_parameters(1 / _WIDE_LARGEST, 0, self.dtype)
+        return fixed_parameters(1 / _MASK_STEPS, -1)
 
     def result_spec(self, node: Node) -> QuantizationSpecBase | None:
         """Return the spec that a node's result ends up with after all sharing; None if it is not annotated."""

@@ -16,6 +16,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.capture.functional import functional
 from openneutron.executorch.quantize.check.calibration import CalibrationWatch
+from openneutron.executorch.quantize.check.keep_float import forget_float
 from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.failed_sample import failed_sample
 from openneutron.executorch.quantize.headroom import widen_states
@@ -63,6 +64,7 @@ def prepare(
         check.run([fold_batch_norm])
         if before:
             check.settle()  # these steps change weights on purpose
+            forget_float(module)  # masks of minus infinity are not rewritten yet; the next check looks again
             for step in before:
                 step(module)
             checks.append(RewriteCheck(module, samples))

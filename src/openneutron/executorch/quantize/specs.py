@@ -125,8 +125,10 @@ class Specs:
             plain, moving = PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver
         else:
             plain, moving = MinMaxObserver, MovingAverageMinMaxObserver
+        # torchao hands the axis to observers per channel alone, not to a FakeQuantize around one.
+        axis = {"ch_axis": channel_axis} if per_channel else {}
         maker = (
-            FakeQuantize.with_args(observer=moving, eps=SMALLEST_SCALE)
+            FakeQuantize.with_args(observer=moving, eps=SMALLEST_SCALE, **axis)
             if self.is_qat
             else plain.with_args(eps=SMALLEST_SCALE)
         )

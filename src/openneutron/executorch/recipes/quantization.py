@@ -40,7 +40,6 @@ def quantization_recipe(
         return QuantizationRecipe(
             quantizers=quantizers,
             is_qat=True,
-            dynamic_batch_size=True,
             train_fn=partial(_train, options.train, options),
             pre_prepare_passes=[remove_guards],
         )

@@ -71,6 +71,26 @@ def test_a_state_that_grows_is_a_warning_with_its_range_unless_it_gets_room() ->
     assert findings(model, noise(16), state_headroom=4.0).warnings == []
 
 
+class Faded(nn.Module):
+    """A layer times a factor that each call changes, without end or in turns."""
+
+    def __init__(self, turns: bool) -> None:
+        super().__init__()
+        self.layer, self.turns = nn.Linear(4, 4), turns
+        self.register_buffer("factor", torch.ones(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.factor.copy_((self.factor + 1) % 4 if self.turns else self.factor * 1.1)
+        return self.layer(x) * self.factor
+
+
+@pytest.mark.parametrize("turns", [False, True], ids=["without end", "in turns"])
+def test_a_counter_that_something_quantized_reads_is_a_warning_if_it_grows(turns: bool) -> None:
+    found = findings(Faded(turns), noise(32)).warnings
+    assert [one.partition(" still")[0] for one in found] == ([] if turns else ["state factor"])
+    assert turns or "counts on exactly, but what is computed with it" in found[0]
+
+
 def test_a_model_without_observers_has_no_range() -> None:
     prepared = prepare(export(nn.Linear(4, 4).eval(), noise(1)[0]), NeutronQuantizer(exclude=["*"]))
     watch = CalibrationWatch(prepared, noise(9))

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from openneutron.executorch.capture.export import export
-from openneutron.executorch.quantize.improve.round_groups import round_groups, round_rows
+from openneutron.executorch.quantize.improve.round_groups import Moments, round_groups, round_rows
 from openneutron.litert.grouped_weights import group_steps, quantize_groups
 
 LEAST = 2.0**-20
@@ -16,7 +16,7 @@ def layer() -> tuple[torch.Tensor, torch.Tensor]:
     """Weights of 12 outputs and 64 inputs, of which many depend on each other, and the inputs' moments."""
     source = torch.Generator().manual_seed(0)
     x = torch.randn(400, 20, generator=source) @ torch.randn(20, 64, generator=source)
-    return torch.randn(12, 64, generator=source), (x.T @ x).double()
+    return torch.randn(12, 64, generator=source), (x.T @ x).double() / 400
 
 
 def nearest(weight: torch.Tensor) -> torch.Tensor:
@@ -37,10 +37,30 @@ def test_the_error_of_the_results_is_much_smaller() -> None:
 def test_weights_lie_on_the_grid_and_stay_there() -> None:
     weight, moments = layer()
     found = round_rows(weight, moments, 32, LEAST)
-    quotients = found / torch.from_numpy(group_steps(weight.numpy(), 32, LEAST)).repeat_interleave(32, 1)
+    importance = moments.diagonal().float().numpy()
+    quotients = found / torch.from_numpy(group_steps(weight.numpy(), 32, LEAST, importance)).repeat_interleave(32, 1)
     assert torch.allclose(quotients, quotients.round(), atol=1e-6) and quotients.abs().max() <= 7
     assert torch.allclose(nearest(found.float()), found, atol=1e-5)
     assert torch.allclose(round_rows(found.float(), moments, 32, LEAST), found, atol=1e-5)
+
+
+def test_few_tokens_are_not_fitted() -> None:
+    """Inputs that do not depend on each other seem to in a few tokens; on others their weights must not be worse for it."""
+    source = torch.Generator().manual_seed(1)
+    seen, weight = torch.randn(80, 64, generator=source), torch.randn(12, 64, generator=source)
+    shrunk, others = Moments.of(seen).shrunk(), torch.eye(64, dtype=torch.float64)
+    between = shrunk - torch.diag(shrunk.diagonal())
+    assert between.abs().max() < 0.05
+    assert loss(weight, round_rows(weight, shrunk, 32, LEAST), others) < 1.1 * loss(weight, nearest(weight), others)
+
+
+def test_many_tokens_keep_their_moments() -> None:
+    source = torch.Generator().manual_seed(2)
+    seen = torch.randn(4000, 8, generator=source) @ torch.randn(8, 16, generator=source)
+    moments = Moments.of(seen[:2000])
+    moments.add(seen[2000:])
+    plain = (seen.T @ seen).double() / 4000
+    assert torch.allclose(moments.shrunk(), plain, rtol=0.05, atol=0.05 * float(plain.max()))
 
 
 def test_inputs_that_are_never_used_do_no_harm() -> None:

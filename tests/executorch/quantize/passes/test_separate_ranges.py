@@ -87,10 +87,11 @@ class Scaled(nn.Module):
         return self.layer(image).sigmoid() * self.by
 
 
-def test_a_product_whose_small_factors_8_bits_make_zero_takes_16() -> None:
+@pytest.mark.parametrize("factor", [40.0, 640.0], ids=["few levels left", "zero"])
+def test_a_product_whose_small_factors_8_bits_lose_takes_16(factor: float) -> None:
     images = torch.randn(8, 1, 3, 8, 8)
     samples = [(one,) for one in images]
-    report = openneutron.compile(Scaled(640.0).eval(), samples[0], calibration=samples, quality="plain").report
+    report = openneutron.compile(Scaled(factor).eval(), samples[0], calibration=samples, quality="plain").report
     (output,) = report.outputs
     assert output.part_sqnr is not None and output.part_sqnr > 25 and not report.warnings
     assert all(one.delegated for one in report.nodes if one.code != "border")

@@ -17,7 +17,8 @@ from typing import Any, Final
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import is_changed
+from openneutron.executorch.fx import FloatReason, is_changed
+from openneutron.executorch.quantize.check.keep_float import why_float
 
 _FEW: Final = 8  # samples; the range of so few is a tenth and more below that of a hundred
 _GROWN: Final = 0.1  # share of a range; a smaller growth clips next to nothing
@@ -39,9 +40,9 @@ class CalibrationWatch:
         self._before: list[Range | None] = [None] * len(self._observers)
         self._now = list(self._before)
         self._model = prepared
-        self._states = sorted(
-            {str(node.target) for node in prepared.graph.find_nodes(op="get_attr") if _is_quantized_state(node)}
-        )
+        changed = [node for node in prepared.graph.find_nodes(op="get_attr") if is_changed(node)]
+        self._stored = {str(node.target) for node in changed if any(user.op == "call_module" for user in node.users)}
+        self._states = sorted(self._stored | {str(node.target) for node in changed if _reaches_observer(node)})
         self._sizes: dict[str, list[Range]] = {name: [] for name in self._states}
 
     def after_sample(self) -> None:
@@ -77,11 +78,14 @@ class CalibrationWatch:
         for name in self._states:
             seen = self._sizes[name]
             if _goes_on_growing([max(abs(low), abs(high)) for low, high in seen]):
-                low, high = min(one[0] for one in seen), max(one[1] for one in seen)
+                low, high = min(0.0, *(one[0] for one in seen)), max(0.0, *(one[1] for one in seen))
+                place = f"from {low:.4g} to {high:.4g}"
                 found.append(
-                    f"state {name} still grows after {len(seen)} calibration samples: it is stored from {min(low, 0.0):.4g} to "
-                    f"{max(high, 0.0):.4g} and sticks there; calibrate for as long as it runs, reset it in time, or give it "
-                    "room (--state-headroom 4)"
+                    f"state {name} still grows after {len(seen)} calibration samples: it is stored {place} and sticks there; "
+                    "calibrate for as long as it runs, reset it in time, or give it room (--state-headroom 4)"
+                    if name in self._stored
+                    else f"state {name} still grows after {len(seen)} calibration samples: it counts on exactly, but what is "
+                    f"computed with it has ranges for values {place} of it; calibrate as long as it runs, or reset it in time"
                 )
         return tuple(found)
 
@@ -117,8 +121,17 @@ def _range(observer: Any) -> Range | None:
     return float(low), float(high)
 
 
-def _is_quantized_state(node: Node) -> bool:
-    return is_changed(node) and any(user.op == "call_module" for user in node.users)
+def _reaches_observer(node: Node) -> bool:
+    """Return whether something quantized reads a value, or what is counted with it in float."""
+    counted, waiting = {node}, [node]
+    while waiting:
+        users = list(waiting.pop().users)
+        if any(user.op == "call_module" for user in users):
+            return True
+        new = [user for user in users if user not in counted and why_float(user) is FloatReason.COUNTER]
+        counted.update(new)
+        waiting += new
+    return False
 
 
 def _goes_on_growing(sizes: Sequence[float]) -> bool:

@@ -32,6 +32,12 @@ def mark_float(node: Node, reason: FloatReason | None = FloatReason.LOSSY) -> No
     node.meta[_FLOAT] = reason
 
 
+def forget_float(model: GraphModule) -> None:
+    """Take back the notes of a check that is followed by another one."""
+    for node in model.graph.nodes:
+        node.meta.pop(_FLOAT, None)
+
+
 def keep_infinite_float(nodes: Iterable[Node]) -> None:
     """Mark nodes that have infinities or NaN on samples, and their readers: INT8 cannot represent these values."""
     for node in nodes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch.fx import GraphModule
 
+from openneutron.executorch.quantize.passes.bypass_joins import bypass_joins
 from openneutron.executorch.quantize.passes.decompose.decompose_attention import (
     decompose_attention,
     decompose_large_attention,
@@ -19,10 +20,12 @@ from openneutron.executorch.quantize.passes.decompose.decompose_log_softmax impo
 from openneutron.executorch.quantize.passes.decompose.decompose_lstm import decompose_lstm
 from openneutron.executorch.quantize.passes.decompose.decompose_products import decompose_products
 from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
+from openneutron.executorch.quantize.passes.decompose.decompose_volumes import decompose_volumes
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_affine import fold_affine
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
+from openneutron.executorch.quantize.passes.fold_positions import fold_positions
 from openneutron.executorch.quantize.passes.keep_counters_float import keep_counters_float
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
@@ -36,6 +39,7 @@ from openneutron.executorch.quantize.passes.replace.replace_additive_mask import
     replace_large_additive_mask,
 )
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
+from openneutron.executorch.quantize.passes.replace.replace_complex import replace_complex
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
 from openneutron.executorch.quantize.passes.replace.replace_low_padding import replace_low_padding
@@ -45,6 +49,7 @@ from openneutron.executorch.quantize.passes.replace.replace_masked_fill import (
     replace_masked_fill,
 )
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_one_hot import replace_one_hot
 from openneutron.executorch.quantize.passes.replace.replace_operands import replace_operands
 from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
 from openneutron.executorch.quantize.passes.replace.replace_resize import replace_resize
@@ -61,7 +66,10 @@ Pass = Callable[[GraphModule], int]
 # Each edits the graph in place and returns how many places it changed.
 RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
 PASSES: tuple[Pass, ...] = (
+    remove_aliases,  # `scores.float()` would stand between a mask and its softmax
     fold_constants,  # attention masks are often sliced from larger ones
+    fold_positions,  # before masks made from positions are taken apart
+    replace_complex,
     replace_additive_mask,
     decompose_attention,
     replace_low_padding,
@@ -80,19 +88,22 @@ PASSES: tuple[Pass, ...] = (
     decompose_lstm,
     decompose_rnn,
     replace_max,
+    replace_channel_average,
+    decompose_volumes,
     replace_where,
     replace_mask,
+    replace_one_hot,
     replace_roll,
     replace_resize,
     replace_padding,
     replace_index,
-    replace_channel_average,
     replace_division,
     decompose_batch_norm,
     remove_dropout,
     remove_aliases,
     split_probabilities,
     split_to_slices,
+    bypass_joins,
     recognize_steps,  # before constant folding changes the first step
     fold_constants,
     fold_affine,

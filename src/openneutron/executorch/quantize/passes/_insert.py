@@ -16,6 +16,8 @@ _OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
 
 # Nodes that are the same operator in different steps of a recurrent layer share one role and one observer.
 ROLE_KEY = "openneutron_role"
+# Nodes whose values are 0 or 1: an observer could cut the ones off where zeros are more frequent.
+MASK_KEY = "openneutron_mask"
 # Nodes that replace another one have its name here: what was chosen for that one by name is meant for them.
 REPLACED_KEY = "openneutron_replaced"
 

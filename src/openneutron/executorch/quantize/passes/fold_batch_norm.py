@@ -21,7 +21,11 @@ _NORMS = frozenset({"aten.batch_norm.default", "aten._native_batch_norm_legit_no
 # Layer → the weights' dimension of output channels.
 _LAYERS = {
     "aten.conv1d.default": 0,
+    "aten.conv1d.padding": 0,
     "aten.conv2d.default": 0,
+    "aten.conv2d.padding": 0,
+    "aten.conv3d.default": 0,
+    "aten.conv3d.padding": 0,
     "aten.linear.default": 0,
     "aten.conv_transpose1d.default": 1,
     "aten.conv_transpose2d.input": 1,

@@ -26,6 +26,7 @@ _ELEMENTWISE = frozenset(
         "where.Scalar", "where.ScalarOther", "where.ScalarSelf", "where.self", "gt.Scalar", "ge.Scalar", "lt.Scalar",
         "le.Scalar", "eq.Scalar", "ne.Scalar", "logical_not.default", "logical_and.default", "bitwise_not.default",
         "to.dtype", "neg.default", "cos.default", "sin.default", "exp.default",
+        "clamp.default",
     )
 )  # fmt: skip
 

@@ -6,7 +6,8 @@ Before:  y = cat([boxes, scores], 1).permute(0, 2, 1)             boxes in 0..64
 After:   y = cat([boxes.permute(0, 2, 1), scores.permute(0, 2, 1)], 2), and the cat is computed in float
 
 In the middle of a network the join, and the layers that read it, compute with 16-bit activations, where they can. So does a
-product with a constant whose factors differ so much that 8 bits would make the smaller ones zero: strides of 640 and 1.
+product with a constant whose factors differ so much that 8 bits would make the smaller ones zero, strides of 640 and 1; one
+that is an output already where its factors differ as much as parts of a join may.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from openneutron.executorch.upstream.names import is_erased
 MIXED: Final = 16.0
 _LOST: Final = 254.0  # times a factor, of which 127 steps make zero
 _PRODUCTS: Final = frozenset({"aten.mul.Tensor", "aten.mul_.Tensor"})
-_JOINS: Final = frozenset({
+JOINS: Final = frozenset({
     "aten.cat.default", "aten.concat.default", "aten.concatenate.default", "aten.stack.default",
 })  # fmt: skip
-_PERMUTES: Final = frozenset({
+PERMUTES: Final = frozenset({
     "aten.permute.default", "aten.transpose.int", "aten.swapaxes.default", "aten.movedim.int", "aten.t.default",
 })  # fmt: skip
 _RESHAPES: Final = frozenset({
@@ -69,7 +70,7 @@ def separate_ranges(model: GraphModule) -> int:
     floating = dict.fromkeys(one for join in final for one in _moved_nodes(join))
     for one in floating:
         mark_float(one, FloatReason.MIXED)
-    for join in [one for one in floating if operator_name(one) in _JOINS]:
+    for join in [one for one in floating if operator_name(one) in JOINS]:
         if not is_erased(join):
             _sink(model, join)
     return len(mixed) + _widen_products(model)
@@ -83,7 +84,8 @@ def _widen_products(model: GraphModule) -> int:
             continue
         data = [tensor_of(model, one) for one in node.all_input_nodes]
         sizes = [one.abs()[one != 0] for one in data if one is not None and one.is_floating_point()]
-        if any(one.numel() and _LOST * float(one.min()) < float(one.max()) < math.inf for one in sizes):
+        times = MIXED if any(user.op == "output" for one in _moved_nodes(node) for user in one.users) else _LOST
+        if any(one.numel() and times * float(one.min()) < float(one.max()) < math.inf for one in sizes):
             node.meta[_WIDE] = True
             count += 1
     return count
@@ -92,9 +94,9 @@ def _widen_products(model: GraphModule) -> int:
 def describe_mixed(model: GraphModule) -> list[str]:
     """Return a sentence for each kind of join that `separate_ranges` changed, naming the nodes."""
     apart = [
-        node for node in model.graph.nodes if why_float(node) is FloatReason.MIXED and operator_name(node) in _JOINS
+        node for node in model.graph.nodes if why_float(node) is FloatReason.MIXED and operator_name(node) in JOINS
     ]
-    wide = [node for node in model.graph.nodes if is_marked_wide(node) and operator_name(node) in _JOINS]
+    wide = [node for node in model.graph.nodes if is_marked_wide(node) and operator_name(node) in JOINS]
     found = []
     if apart:
         found.append(
@@ -111,7 +113,7 @@ def _names(nodes: Sequence[Node]) -> str:
 
 def _is_mixed(model: GraphModule, node: Node) -> bool:
     """Return whether a join has parts whose ranges, of which each includes 0, differ by more than `MIXED`."""
-    if operator_name(node) not in _JOINS or ROLE_KEY in node.meta or not is_static(node) or why_float(node) is not None:
+    if operator_name(node) not in JOINS or ROLE_KEY in node.meta or not is_static(node) or why_float(node) is not None:
         return False
     value = value_of(node)
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
@@ -134,7 +136,7 @@ def _range(model: GraphModule, part: Any) -> float:
 
 
 def _moved_nodes(join: Node) -> list[Node]:
-    """Return a join and everything behind it that only moves its data, in graph order."""
+    """Return a join or product and everything behind it that only moves its data, in graph order."""
     found = {join}
     waiting = [join]
     while waiting:
@@ -180,7 +182,7 @@ def _sink(model: GraphModule, join: Node) -> None:
         model.graph.erase_node(user)
         for part in moved.args[0]:  # type: ignore[union-attr]
             inner = part.args[0] if only_moves(part) else None  # type: ignore[union-attr,arg-type]
-            if isinstance(inner, Node) and operator_name(inner) in _JOINS and why_float(inner) is not None:
+            if isinstance(inner, Node) and operator_name(inner) in JOINS and why_float(inner) is not None:
                 _sink(model, inner)
         _sink(model, moved)
     if not join.users:
@@ -190,7 +192,7 @@ def _sink(model: GraphModule, join: Node) -> None:
 def _over(join: Node, user: Node, call: Insert) -> Node | None:
     """Return a join of moved parts that equals the moved join; None where the parts cannot be moved alone."""
     name, given = operator_name(user), arguments(user)
-    if name not in (*_COPIES, *_PERMUTES, *_RESHAPES):
+    if name not in (*_COPIES, *PERMUTES, *_RESHAPES):
         return None
     rank = len(shape_of(join))
     dim = int(arguments(join).get("dim") or 0) % rank
@@ -201,8 +203,8 @@ def _over(join: Node, user: Node, call: Insert) -> Node | None:
         return _join(call, parts, dim)
     if any(len(shape_of(part)) != rank for part in parts):
         return None
-    if name in _PERMUTES:
-        order = _order(name, given, rank)
+    if name in PERMUTES:
+        order = permute_order(name, given, rank)
         moved = [_float(call(torch.ops.aten.permute.default, part, order), part) for part in parts]
         return _join(call, moved, order.index(dim))
     before, after = shape_of(join), shape_of(user)
@@ -228,7 +230,7 @@ def _float(moved: Node, part: Node) -> Node:
     return moved
 
 
-def _order(name: str, given: dict[str, Any], rank: int) -> list[int]:
+def permute_order(name: str, given: dict[str, Any], rank: int) -> list[int]:
     """Return the dimensions of a permute, each as the number it had before."""
     order = list(range(rank))
     if name == "aten.permute.default":

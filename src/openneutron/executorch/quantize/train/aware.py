@@ -24,6 +24,7 @@ from openneutron.executorch.quantize.accuracy import SAMPLES, run_all
 from openneutron.executorch.quantize.pt2e import remove_guards
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.training import STAGE, Schedule, TrainFunction, run_training
+from openneutron.executorch.upstream.skip_absent_convs import skip_absent_convs
 
 Inputs = tuple[Any, ...]
 GraphPass = Callable[[GraphModule], GraphModule]
@@ -66,6 +67,7 @@ class Trained:
     module: GraphModule
     samples: tuple[Inputs, ...]
     wanted: tuple[Any, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def train_quantized(
@@ -87,8 +89,10 @@ def train_quantized(
     move_exported_model_to_eval(prepared)
     samples = _rows(training.seen, example_inputs)
     wanted = _run_in_float(prepared, samples)
-    module = _apply_passes(passes.post_convert, convert_pt2e(_apply_passes(passes.pre_convert, prepared)))
-    return Trained(module, tuple(samples), tuple(wanted))
+    with skip_absent_convs():
+        module = convert_pt2e(_apply_passes(passes.pre_convert, prepared))
+    module = _apply_passes(passes.post_convert, module)
+    return Trained(module, tuple(samples), tuple(wanted), training.warnings)
 
 
 def _rows(seen: Sequence[Inputs], example_inputs: Inputs) -> list[Inputs]:
@@ -129,7 +133,8 @@ def prepare_training(
 ) -> GraphModule:
     """A trainable copy of `model` with simulated rounding, for any batch size."""
     captured = _apply_passes(passes, remove_guards(_capture(copy.deepcopy(model).train(), example_inputs)))
-    return allow_exported_model_train_eval(prepare_qat_pt2e(captured, quantizer))
+    with skip_absent_convs():
+        return allow_exported_model_train_eval(prepare_qat_pt2e(captured, quantizer))
 
 
 def _apply_passes(passes: Sequence[GraphPass], model: GraphModule) -> GraphModule:

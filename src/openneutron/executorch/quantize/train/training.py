@@ -57,6 +57,7 @@ class Training:
     norms_frozen: bool = False
     observers_frozen: bool = False
     seen: list[tuple[Any, ...]] = field(default_factory=list)  # inputs of the first calls of the model
+    warnings: tuple[str, ...] = ()
     _shown: int = -1
 
     def step(self, loss: torch.Tensor | float, done: int, total: int) -> None:
@@ -115,6 +116,7 @@ def run_training(
     """Call the user's train function on a prepared model; its exception becomes one sentence that names the stage."""
     training = Training(model, schedule, progress)
     arguments: tuple[Any, ...] = (model, training) if _takes_two(train) else (model,)
+    before = {name: one.detach().clone() for name, one in model.named_parameters()}
     watch = model.register_forward_pre_hook(lambda _, given: _remember(training, given))
     try:
         train(*arguments)
@@ -132,6 +134,11 @@ def run_training(
             "the train function never called the model, so that no range is known", where=STAGE,
             hint="call the model it is given on training data: model(inputs)",
         )  # fmt: skip
+    if before and all(torch.equal(one, before[name]) for name, one in model.named_parameters()):
+        training.warnings = (
+            "training changed no weight, so the network is only quantized: give the optimizer the parameters of the model that "
+            "the train function gets, call loss.backward() and optimizer.step(), and a learning rate above 0",
+        )
     return training
 
 

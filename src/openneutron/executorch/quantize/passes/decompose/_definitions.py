@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from openneutron.errors import UnsupportedError
+
 
 def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
     largest = x.amax(dim, True)
@@ -150,14 +152,45 @@ def _im2col(x: Tensor, kernel: list[int], dilation: list[int], padding: list[int
     return columns if x.dim() == 4 else columns.squeeze(0)
 
 
+def _col2im(
+    x: Tensor, output_size: list[int], kernel: list[int], dilation: list[int], padding: list[int], stride: list[int]
+) -> Tensor:
+    """Return the sum of patches at their places: a transposed convolution whose weights are ones."""
+    columns = x if x.dim() == 3 else x.unsqueeze(0)
+    window, sizes, beyond = math.prod(kernel), [], []
+    for axis, size in enumerate(output_size):
+        reach = dilation[axis] * (kernel[axis] - 1) + 1
+        sizes.append((size + 2 * padding[axis] - reach) // stride[axis] + 1)
+        beyond.append(size + 2 * padding[axis] - reach - (sizes[-1] - 1) * stride[axis])
+    channels = columns.shape[1] // window
+    if kernel == stride and dilation == [1, 1] and not any((*padding, *beyond)):
+        parts = columns.reshape(-1, channels, *kernel, *sizes).permute(0, 1, 4, 2, 5, 3)
+        image = parts.reshape(-1, channels, *output_size)
+    else:
+        patches = columns.reshape(-1, channels * window, *sizes)
+        places = torch.eye(window).reshape(window, 1, *kernel).repeat(channels, 1, 1, 1)
+        image = torch.nn.functional.conv_transpose2d(patches, places, None, stride, padding, beyond, channels, dilation)
+    return image if x.dim() == 3 else image.squeeze(0)
+
+
+def _clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    above = x if min is None else torch.maximum(x, min)
+    return above if max is None else torch.minimum(above, max)
+
+
+def _affine_grid(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
+    axes = [
+        torch.linspace(-1, 1, one) * (1.0 if align_corners else (one - 1) / one) if one > 1 else torch.zeros(1)
+        for one in size[2:]
+    ]
+    places = torch.meshgrid(*axes, indexing="ij")[::-1]
+    base = torch.stack([*(one.reshape(-1) for one in places), torch.ones(math.prod(size[2:]))], -1)
+    each = torch.bmm(base.expand(size[0], *base.shape), theta.transpose(1, 2))
+    return each.reshape(size[0], *size[2:], len(axes))
+
+
 def _copy(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return src if src.shape == x.shape else src.expand(x.shape)
-
-
-def _adaptive_average3d(x: Tensor, output_size: list[int]) -> Tensor:
-    if any(size != 1 for size in output_size):
-        return torch.ops.aten._adaptive_avg_pool3d(x, output_size)
-    return x.mean([-3, -2, -1], True)
 
 
 def _fill(x: Tensor, value: Tensor) -> Tensor:
@@ -185,6 +218,11 @@ def _nearest_exact(x: Tensor, output_size: list[int] | None, scale_factors: list
 def _slice_scatter(
     x: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
+    if not all(one is None or isinstance(one, int) for one in (start, end)):
+        raise UnsupportedError(
+            "rows are written at a position that the model takes out of a tensor as a number (item, tolist or int)",
+            hint="index with the tensor itself: cache[:, position] = row, or cache.index_copy_(1, position, row)",
+        )
     at = range(x.shape[dim])[slice(start, end, step)]
     if step != 1:
         parts = [src.select(dim, at.index(i)) if i in at else x.select(dim, i) for i in range(x.shape[dim])]
@@ -207,7 +245,8 @@ def _join_around(x: Tensor, part: Tensor, dim: int, start: int, end: int) -> Ten
 
 
 _NAMED: dict[str, Callable[..., Any]] = {
-    "addcdiv.default": _addcdiv, "aminmax.default": _aminmax, "bilinear.default": _bilinear,
+    "addcdiv.default": _addcdiv, "affine_grid_generator.default": _affine_grid, "clamp.Tensor": _clamp,
+    "col2im.default": _col2im, "aminmax.default": _aminmax, "bilinear.default": _bilinear,
     "cdist.default": _cdist, "cross.default": _cross, "exp2.default": _exp2,
     "fmax.default": torch.maximum, "fmin.default": torch.minimum, "hypot.default": _hypot, "im2col.default": _im2col,
     "lerp.Scalar": _lerp, "lerp.Tensor": _lerp, "linalg_cross.default": _linalg_cross, "logaddexp.default": _logaddexp,
@@ -218,7 +257,8 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "var.correction": _var_corrected, "var.dim": _var,
     "var_mean.correction": _with_mean(_var_corrected), "var_mean.dim": _with_mean(_var),
     "_upsample_nearest_exact1d.vec": _nearest_exact, "_upsample_nearest_exact2d.vec": _nearest_exact,
-    "adaptive_avg_pool3d.default": _adaptive_average3d, "copy.default": _copy,
+    "_upsample_nearest_exact3d.vec": _nearest_exact,
+    "copy.default": _copy,
     "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
     "ones_like.default": _make_filled(1.0), "zeros_like.default": _make_filled(0.0),
     "select_scatter.default": _select_scatter, "slice_scatter.default": _slice_scatter,

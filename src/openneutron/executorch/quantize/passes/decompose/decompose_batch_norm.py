@@ -3,11 +3,13 @@
 Before:  y = batch_norm(x, g, b, mean, variance, eps), in evaluation, behind something that is no layer
 After:   y = x * f + s with constants f = g / sqrt(variance + eps), s = b - mean * f
 
-For images this is a depth-wise convolution of one pixel: each channel's factor has a scale of its own and the shift 32 bits,
-where the operands of a product and of a sum have 8 bits and share one scale.
+For images, and volumes seen as such, this is a depth-wise convolution of one pixel: each channel's factor has a scale of its
+own and the shift 32 bits, where the operands of a product and of a sum have 8 bits and share one scale.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -17,6 +19,7 @@ from openneutron.executorch.quantize.passes._attributes import add_constant, ten
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _NORM = "aten.batch_norm.default"
+_IMAGE = 4  # dimensions
 
 
 def decompose_batch_norm(model: GraphModule) -> int:
@@ -54,15 +57,21 @@ def _scale_and_shift(model: GraphModule, node: Node) -> tuple[torch.Tensor, torc
 
 
 def _replace(model: GraphModule, node: Node, scale: torch.Tensor, shift: torch.Tensor) -> None:
-    rank, image = value_of(node.args[0]).dim(), value_of(node.args[0]).dim() == 4
-    factors = scale.reshape(-1, 1, 1, 1) if image else scale.reshape(1, -1, *[1] * (rank - 2))
+    shape = list(value_of(node.args[0]).shape)
+    image = len(shape) >= _IMAGE
+    factors = scale.reshape(-1, 1, 1, 1) if image else scale.reshape(1, -1, *[1] * (len(shape) - 2))
     with model.graph.inserting_before(node):
         factor = add_constant(model, "_norm_scale", factors)
         term = add_constant(model, "_norm_shift", shift if image else shift.reshape(factors.shape))
     call, aten = Insert(model, node), torch.ops.aten
+    result: Any = node.args[0]
     if image:
-        result = call(aten.conv2d.default, node.args[0], factor, term, [1, 1], [0, 0], [1, 1], scale.numel())
+        if len(shape) > _IMAGE:
+            result = call(aten.reshape.default, result, [*shape[:2], -1, shape[-1]])
+        result = call(aten.conv2d.default, result, factor, term, [1, 1], [0, 0], [1, 1], scale.numel())
+        if len(shape) > _IMAGE:
+            result = call(aten.reshape.default, result, shape)
     else:
-        result = call(aten.add.Tensor, call(aten.mul.Tensor, node.args[0], factor), term)
+        result = call(aten.add.Tensor, call(aten.mul.Tensor, result, factor), term)
     node.replace_all_uses_with(result)
     model.graph.erase_node(node)

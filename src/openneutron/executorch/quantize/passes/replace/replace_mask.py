@@ -10,8 +10,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.quantize.passes._booleans import as_number, is_made_of_comparisons
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes.replace.replace_where import with_a_number
 
 _CASTS = frozenset({"aten.to.dtype", "aten._to_copy.default", "aten.type_as.default"})
 _PRODUCT = "aten.mul.Tensor"
@@ -28,11 +28,9 @@ def replace_mask(model: GraphModule) -> int:
         if (name not in _CASTS and name != _PRODUCT) or value_of(node).dtype != torch.float32:
             continue
         for mask in [one for one in node.all_input_nodes if _is_mask(one)]:
-            call = Insert(model, node)
-            condition = with_a_number(call, mask)
-            if condition is None:
+            if not is_made_of_comparisons(model, mask):
                 continue
-            number = call(torch.ops.aten.where.Scalar, condition, 1.0, 0.0)
+            number = as_number(model, Insert(model, node), mask)
             if name == _PRODUCT:
                 node.replace_input_with(mask, number)
             else:

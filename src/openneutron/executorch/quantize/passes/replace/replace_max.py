@@ -25,6 +25,7 @@ _REDUCTIONS = {
 _POOLS = {
     "aten.adaptive_max_pool1d.default": _aten.max_pool1d.default,
     "aten.adaptive_max_pool2d.default": _aten.max_pool2d.default,
+    "aten.adaptive_max_pool3d.default": _aten.max_pool3d.default,
 }
 _POSITIONS = frozenset({"aten.argmax.default", "aten.argmin.default"})
 
