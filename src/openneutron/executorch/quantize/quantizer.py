@@ -143,6 +143,7 @@ class NeutronQuantizer(Quantizer):
         check, self.check = self.check, None
         if check is None or check.model is not model:
             return run_passes(passes, model)
+        check.is_wide = self._is_wide
         check.run(passes)
         check.settle()
         return model
