@@ -183,7 +183,7 @@ def seeded(make: Callable[[], nn.Module]) -> nn.Module:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
-                parameter.normal_(0, 0.4)
+                parameter.normal_(0, 0.25)
     return model
 
 

@@ -16,10 +16,12 @@ from openneutron.executorch.quantize.passes.fold_positions import fold_positions
 from openneutron.executorch.quantize.passes.replace.replace_complex import replace_complex
 from tests import foreign_decoders as foreign
 
-COMPILED = (  # the others differ from these in the graph alone
-    "angles of a position, compared columns, SDPA", "complex numbers, endless mask",
-    "distances (ALiBi) with minus infinity",
-)  # fmt: skip
+# The others differ from these in the graph alone.
+COMPILED = (
+    "angles of a position, compared columns, SDPA",
+    pytest.param("distances (ALiBi) with minus infinity", marks=pytest.mark.full),
+    pytest.param("complex numbers, endless mask", marks=pytest.mark.full),
+)
 
 
 def same_calls(model: nn.Module, rewritten: torch.fx.GraphModule, calls: list[tuple[torch.Tensor, ...]]) -> bool:

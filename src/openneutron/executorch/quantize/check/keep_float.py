@@ -1,4 +1,4 @@
-"""Keep operators in float that their precision cannot represent: those whose rewrite was undone and whose result the steps lose.
+"""Keep operators in float that integers cannot represent: those whose rewrite was undone and whose result the steps lose.
 
 A rewrite for INT8 is undone when it changes the model. The original operators can have a range that 256 steps do not
 cover, as `scores - 1e4 * distance` has; then they run on the CPU in float.

@@ -106,7 +106,7 @@ def _is_plain(node: Node) -> bool:
 
 def _read_elsewhere(chain: Sequence[Node]) -> list[Node]:
     """Return the calls whose results others read; views of a result are not results."""
-    inside, found = set(chain), {}
+    inside, found = set(chain), dict[Node, None]()
     for node in chain:
         if any(user not in inside for user in node.users):
             while operator_name(node) in _SEEN_THROUGH and node.args[0] in inside:
@@ -161,9 +161,7 @@ def _tables(
                 break
 
 
-def _run(
-    model: GraphModule, position: _Position, places: torch.Tensor, wanted: Sequence[Node]
-) -> list[torch.Tensor]:
+def _run(model: GraphModule, position: _Position, places: torch.Tensor, wanted: Sequence[Node]) -> list[torch.Tensor]:
     given = value_of(position.node)
     values: dict[Node, Any] = {position.node: places.to(given.dtype).reshape(given.shape)}
     with torch.no_grad():
