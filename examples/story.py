@@ -1,4 +1,4 @@
-"""A language model on the NPU: a decoder with its cache in one graph writes stories, a token a call; prompts in chunks.
+"""A language model on the NPU: a decoder with its cache in one graph writes stories, a token a call.
 
     python examples/story.py
 
@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import sys
 
-import torch
-
 import openneutron as on
 from openneutron.zoo.story_decoder import vocabulary
 
 PROMPTS = ("Once upon a time", "There once was a brave boy. His name was")
 TOKENS = 100
-CHUNK = 4  # tokens of a prompt that one call takes
 
 
 def main() -> int:
@@ -25,9 +22,8 @@ def main() -> int:
     model = on.zoo.load("story_decoder")
     one_story = model.calibration[:256]
     program = on.compile(
-        model.model, model.example_inputs, calibration=one_story, constant_methods=model.constants, name=model.name,
-        methods={"prefill": (torch.zeros(1, CHUNK, dtype=torch.int64), torch.arange(CHUNK))},
-    )  # fmt: skip
+        model.model, model.example_inputs, calibration=one_story, constant_methods=model.constants, name=model.name
+    )
     program.save("story.pte")
     left = [node.operator for node in program.verdicts if not node.delegated]
     count, graphs = len(program.verdicts) - len(left), program.report.totals.neutron_graphs
