@@ -76,7 +76,7 @@ def _views_of(node: Node) -> Iterator[Node]:
 
 def _indexed_sizes(node: Node) -> Iterator[int]:
     for user in node.users:
-        name, args = operator_name(user), user.args
+        name, args = operator_name(user).replace("_.default", ".default"), user.args
         if name in ("aten.index.Tensor", "aten.index_put.default"):
             yield from (int(value_of(args[0]).shape[at]) for at, one in enumerate(args[1]) if one is node)  # type: ignore[arg-type]
         elif name in ("aten.index_select.default", "aten.index_copy.default") and args[2] is node:
