@@ -248,7 +248,7 @@ def _with_finer_weights(search: Search, build: Callable[[Choices], T], plain: Re
         return None
     held_back = search.weights_noise() > _HELD_BACK  # 16-bit activations cannot reach the goal then
     found = search.attempt("weights of linear layers per channel", _finer(before))
-    if held_back:
+    if held_back and found != FAILED:
         search.best, search.measure = _finer(before), found
     if search.best == before:
         return None
