@@ -192,6 +192,10 @@ class Options:
         False, "Round weights of PyTorch models up or down for the layer's result on the calibration data.",
         flag="--adaround", fronts=(TORCH,),
     )  # fmt: skip
+    fit_ranges: bool = _option(
+        False, "End ranges in PyTorch models where the operators behind do not see the difference; give results some room.",
+        flag="--fit-ranges", fronts=(TORCH,),
+    )  # fmt: skip
     state_headroom: float = _option(
         1.0, "How many times the range that calibration saw in states (changed buffers) of PyTorch models they get.",
         kind="number", flag="--state-headroom", fronts=(TORCH,),

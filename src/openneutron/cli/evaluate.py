@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # What decides how a PyTorch model is quantized, beside what this command names itself.
 _QUANTIZING = tuple(
     one for one in FLAGGED
-    if one.name in ("observer", "exclude", "precision", "quantization", "equalize", "smooth", "correct_bias", "adaround")
+    if one.name in ("observer", "exclude", "precision", "quantization", "equalize", "smooth", "correct_bias", "adaround", "fit_ranges")
 )  # fmt: skip
 
 DATA_HELP = (

@@ -120,10 +120,11 @@ def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part
     worst = min(measure_parts(pieces) if labels is not None else [], key=lambda one: one[1], default=None)
     if shares or (worst is not None and worst[1] < LOST):
         return None if worst is None else (*worst, True)
-    even = list(_flattened(wanted, found))
-    if even:
-        return *min(even, key=lambda one: one[1]), False
     inside = min(measure_parts(axis_parts(signal, noise, LOST, len(wanted))), key=lambda one: one[1], default=None)
+    if inside is None or inside[1] >= LOST:
+        even = list(_flattened(wanted, found))
+        if even:
+            return *min(even, key=lambda one: one[1]), False
     if inside is not None and (worst is None or inside[1] < LOST):
         return *inside, False
     return None if worst is None else (*worst, True)

@@ -91,15 +91,16 @@ def test_joined_parts_of_different_ranges_are_not_lost(layout: str) -> None:
 
 
 class Scaled(nn.Module):
-    """Pixels and shares in one tensor by multiplication, which no join tells apart."""
+    """Pixels and shares in one tensor by the weights of a layer, which no join tells apart."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer = nn.Linear(16, 9)
-        self.register_buffer("scale", torch.tensor([120.0] * 4 + [0.5] * 5))
+        self.layer, self.scale = nn.Linear(16, 9), nn.Linear(9, 9, bias=False)
+        with torch.no_grad():
+            self.scale.weight.copy_(torch.diag(torch.tensor([120.0] * 4 + [0.5] * 5)))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.sigmoid(self.layer(x)) * self.scale
+        return self.scale(torch.sigmoid(self.layer(x)))
 
 
 def test_a_part_that_is_lost_is_named() -> None:

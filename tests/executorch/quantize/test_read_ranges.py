@@ -30,7 +30,7 @@ class Read(nn.Module):
 def ranges(model: nn.Module, **how: str) -> list[tuple[float, float]]:
     """The ends of each stored value of layers, in the order of the graph."""
     model = model.eval()
-    chosen = Choices(**how)  # type: ignore[arg-type]
+    chosen = Choices(fit_ranges=True, **how)  # type: ignore[arg-type]
     made = quantize_exported(export(model, (LARGE,)), [(LARGE,)], chosen, NeutronQuantizer.of(chosen)).module
     nodes = [
         one for one in made.graph.nodes if is_quantize(one) and operator_name(one.args[0]) == "aten.conv2d.default"

@@ -38,6 +38,7 @@ Progress = Callable[[str], None]
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("activation ranges from minimum and maximum", {"observer": "minmax"}),
     ("activation ranges from moving averages", {"observer": "moving_average"}),
+    ("activation ranges fitted to their readers", {"fit_ranges": True}),
     ("layers equalized", {"equalize": True}),
     ("biases corrected", {"correct_bias": True}),
     ("weights rounded for their layer", {"adaround": True}),

@@ -409,7 +409,7 @@ def quantization_file(choices: Choices, source: str) -> str:
 def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed: frozenset[str]) -> Choices:
     """Return the choices that a compile begins with.
 
-    Linear layers have one weight scale: with a scale for each channel their weights are larger in coded form, and these take
+    Ranges are fitted to their readers. Linear layers have one weight scale: with a scale for each channel their weights are larger in coded form, and these take
     most of their time. The search gives them scales per channel where accuracy needs that.
 
     A decoder has 16 bits everywhere but in products with weights. A residual stream grows from layer to layer, and the noise of
@@ -418,6 +418,7 @@ def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed:
     """
     if wish.quality == "plain":
         return chosen
+    chosen = replace(chosen, fit_ranges=True)
     if is_decoder(exported):
         return decoder_choices(chosen, fixed)
     if not chosen.per_channel or chosen.weights != "int8" or fixed & {"per_channel", "precision"}:

@@ -73,6 +73,7 @@ class Choices:
     smooth: bool = Options.smooth
     correct_bias: bool = Options.correct_bias
     adaround: bool = Options.adaround
+    fit_ranges: bool = Options.fit_ranges
     state_headroom: float = Options.state_headroom
     layers: tuple[LayerChoice, ...] = ()
 
@@ -104,7 +105,7 @@ class Choices:
             raise OptionError(f"{' and '.join(self.methods)}: {reason}", hint=hint)
 
 
-METHODS: Final = ("equalize", "smooth", "correct_bias", "adaround")
+METHODS: Final = ("equalize", "smooth", "correct_bias", "adaround", "fit_ranges")
 # The compile options that a quantization file may hold.
 NAMES: Final = tuple(one.name for one in dataclasses.fields(Choices) if one.name in SCHEMA)
 

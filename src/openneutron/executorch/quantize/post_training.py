@@ -116,7 +116,7 @@ def _quantize(
         prepared = prepare(exported, quantizer, before, samples=batches, found=found)
     states = states_of(prepared)
     with stages("calibrating"):
-        calibrate(prepared, batches, found=found, state_headroom=chosen.state_headroom)
+        calibrate(prepared, batches, found=found, state_headroom=chosen.state_headroom, fit=chosen.fit_ranges)
         restore(
             prepared, states
         )  # the conversion runs parts of the graph: a position may be behind the last one by now

@@ -81,11 +81,12 @@ def prepare(
 
 
 def calibrate(
-    prepared: GraphModule, batches: Sequence[Inputs], *, found: Findings | None = None, state_headroom: float = 1.0
-) -> None:
+    prepared: GraphModule, batches: Sequence[Inputs], *, found: Findings | None = None, state_headroom: float = 1.0,
+    fit: bool = False,
+) -> None:  # fmt: skip
     """Run the calibration data through the observers; what the samples leave open is added to `found`.
 
-    Ranges of states are `state_headroom` times those seen.
+    Ranges of states are `state_headroom` times those seen; with `fit`, others suit their readers.
     """
     watch = CalibrationWatch(prepared, batches) if found is not None else None
     with torch.no_grad(), one_thread():
@@ -100,7 +101,8 @@ def calibrate(
         found.notes += watch.notes()
         if state_headroom == 1:
             found.warnings += watch.warnings()
-    fit_ranges(prepared)
+    if fit:
+        fit_ranges(prepared)
     if state_headroom != 1:
         widen_states(prepared, state_headroom)
 
