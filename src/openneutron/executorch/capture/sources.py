@@ -276,6 +276,15 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
 
     if any(is_quantize(node) for node in program.graph.nodes):
         return Loaded(name, program)
+    from openneutron.executorch.capture.structure import flat, structure_of_program
+
+    structure = structure_of_program(program)
+    if structure is not None and (examples is not None or program.example_inputs):
+        from openneutron.executorch.capture.batches import check_data
+
+        given = check_data(program, examples, calibration, trained=False)
+        notes = (_ONE_SAMPLE,) if calibration is None else given.notes
+        return Loaded(name, flat(program, structure), given.inputs, given.batches or [given.inputs], notes)
     if examples is None:
         args, kwargs = program.example_inputs or ((), {})
         if not args or kwargs:
@@ -321,8 +330,11 @@ def _call_factory(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
     if examples is None:
         raise OptionError("the factory gave a module without example inputs", where=text, hint=_GIVES)
     from openneutron.executorch.capture.batches import check_data
+    from openneutron.executorch.capture.structure import flat
 
     given = check_data(model, examples, [examples] if calibration is None else calibration, trained=False)
+    if given.structure is not None:
+        model = flat(model, given.structure)
     return Loaded(name, model, given.inputs, given.batches, given.notes if calibration is not None else (_ONE_SAMPLE,))
 
 
