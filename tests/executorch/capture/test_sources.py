@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -125,6 +126,15 @@ def test_arguments_that_hold_tensors_become_inputs(folder: Path, factory: str, b
         assert torch.equal(left * 2, right)
     assert run(["compile", f"own.models:{factory}", "--quality", "plain"]) == 0
     assert (folder / f"{factory}.pte").is_file()
+
+
+def test_stored_samples_are_told_apart_by_the_names_of_inputs(folder: Path) -> None:
+    left = torch.rand(3, 2, 4, 4).numpy()
+    np.savez("samples.npz", pair_right=left * 2, pair_left=left)
+    loaded = find("own.models:nested", calibration="samples.npz").load()
+    assert loaded.calibration is not None and len(loaded.calibration) == 3
+    for (first, second), wanted in zip(loaded.calibration, left, strict=True):
+        assert first.numpy().tolist() == [wanted.tolist()] and torch.equal(first * 2, second)
 
 
 def test_an_exported_program_in_float_is_calibrated_with_the_inputs_it_keeps(folder: Path) -> None:

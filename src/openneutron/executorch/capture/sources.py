@@ -105,9 +105,10 @@ class Source:
             return loaded
         if loaded.example_inputs is None:
             raise OptionError("the program is quantized already", where=self.text, hint="leave calibration out")
+        from openneutron.executorch.capture.batches import names_of
         from openneutron.executorch.capture.calibration import read_calibration
 
-        samples = read_calibration(self.calibration, loaded.example_inputs)
+        samples = read_calibration(self.calibration, loaded.example_inputs, names_of(loaded.model))
         return loaded._replace(calibration=samples, notes=())
 
     def litert_model(self) -> QuantizedModel:
@@ -283,8 +284,10 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
         from openneutron.executorch.capture.batches import check_data
 
         given = check_data(program, examples, calibration, trained=False)
-        notes = (_ONE_SAMPLE,) if calibration is None else given.notes
-        return Loaded(name, flat(program, structure), given.inputs, given.batches or [given.inputs], notes)
+        model, samples = flat(program, structure), given.batches
+        if samples is None and given.inputs is not None:
+            return Loaded(name, model, given.inputs, [given.inputs], (_ONE_SAMPLE,))
+        return Loaded(name, model, given.inputs, samples, given.notes)
     if examples is None:
         args, kwargs = program.example_inputs or ((), {})
         if not args or kwargs:
