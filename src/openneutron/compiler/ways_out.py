@@ -14,11 +14,11 @@ WAYS_OUT: dict[str, tuple[str, str]] = {
     ),
     "CONV_3D": (
         "the NPU convolves over two dimensions",
-        "write it as CONV_2D for each position of the depth's kernel, and add the results",
+        "give the slices that a window reads to CONV_2D as channels; from PyTorch and ONNX this happens by itself",
     ),
     "CONV_3D_TRANSPOSE": (
         "the NPU convolves over two dimensions",
-        "use TRANSPOSE_CONV for the image and RESIZE_NEAREST_NEIGHBOR for the depth",
+        "use one TRANSPOSE_CONV for each step of the depth's stride; from PyTorch and ONNX this happens by itself",
     ),
     "EMBEDDING_LOOKUP_SPARSE": ("it sums a varying number of rows", "look rows up with GATHER and sum them"),
     "NON_MAX_SUPPRESSION_V4": ("how much it computes depends on data", "end the NPU's part before it"),

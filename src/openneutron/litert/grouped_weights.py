@@ -106,9 +106,7 @@ def _merge(groups: npt.NDArray[np.int8], shape: tuple[int, ...]) -> npt.NDArray[
     return groups.reshape(*shape[:-1], -1)[..., : shape[-1]]
 
 
-def _quantize(
-    weights: Floats, least_scale: float, importance: Floats | None = None
-) -> tuple[Ints, Ints, Floats]:
+def _quantize(weights: Floats, least_scale: float, importance: Floats | None = None) -> tuple[Ints, Ints, Floats]:
     """Return quotients [channels, groups, inputs], factors [channels, groups] and scales [channels].
 
     `importance` [groups, inputs] multiplies the squared errors between which factors are chosen.
@@ -183,9 +181,7 @@ def _nearest_factors(steps: Reals, scales: Reals, levels: Ints) -> Ints:
     return np.clip(np.rint(steps / scales[:, None]), 1, _most_factors(levels)).astype(np.int64)
 
 
-def _best_factors(
-    weights: Floats, first: Reals, scales: Reals, importance: Floats | None
-) -> tuple[Ints, Floats]:
+def _best_factors(weights: Floats, first: Reals, scales: Reals, importance: Floats | None) -> tuple[Ints, Floats]:
     """Return the factors with the least squared error, from `first` downwards, and the quotients that they give."""
     best = np.ones(first.shape, np.int64)
     error = np.full(first.shape, np.inf, np.float32)

@@ -78,14 +78,12 @@ class FloatModel:
 
     def search(self, goal: float) -> tuple[Methods, int]:
         """Return the methods that cost no cycles and come nearest to a goal, and how many were tried."""
-        scores = [
-            (self._score(one, goal), one) for one in (Methods(one, round_weights=True) for one in (None, *BALANCES))
-        ]
-        scores.sort(key=lambda one: one[0], reverse=True)
+        first = [Methods(balance, round_weights=True) for balance in (None, *BALANCES)]
+        scores = sorted(((self._score(one, goal), one) for one in first), key=lambda pair: pair[0], reverse=True)
         (highest, best), tried = scores[0], len(scores)
         # Cutting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
-        for _, one in scores[:2]:
-            cut = dataclasses.replace(one, ranges=self._fit_ranges(one))
+        for _, start in scores[:2]:
+            cut = dataclasses.replace(start, ranges=self._fit_ranges(start))
             tried += 1
             if cut.ranges and self._score(cut, goal) > highest + _LEAST_GAIN_DB:
                 return cut, tried

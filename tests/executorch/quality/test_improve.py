@@ -123,12 +123,12 @@ def test_linear_layers_have_scales_per_channel_only_where_accuracy_needs_them(sp
 
 
 def test_wishes() -> None:
-    low, good = OutputAccuracy("output 0", 24.0), OutputAccuracy("output 0", 26.0)
-    assert Wish().is_open([low], 100) and not Wish().is_open([good], 100) and Wish().is_open([good], 8)
-    assert not Wish("plain").is_open([low], 8) and Wish(30.0).is_open([good], 100)
+    low, near, good = (OutputAccuracy("output 0", sqnr) for sqnr in (24.0, 26.0, 27.0))
+    assert Wish().is_open([low]) and Wish().is_open([near]) and not Wish().is_open([good])
+    assert not Wish("plain").is_open([low]) and Wish(30.0).is_open([good])
     assert Wish.of({"quantization": "q.toml"}).quality == "plain"
     assert Wish.of({"quantization": "q.toml", "quality": 30.0}).quality == 30.0
-    assert not Wish(metric="top1").is_open([OutputAccuracy("output 0", 12.0, metric="top1", kept=1.0)], 8)
+    assert not Wish(metric="top1").is_open([OutputAccuracy("output 0", 12.0, metric="top1", kept=1.0)])
     assert given_choices({"observer": "minmax", "equalize": False, "target": "imx95"}) == {"observer"}
     for wrong in ({"quality": "best"}, {"quality": 0}, {"quality_cycles": 0.5}, {"metric": "f1"}):
         with pytest.raises(OptionError, match=next(iter(wrong))):

@@ -36,6 +36,14 @@ def names(module: Any) -> list[str]:
     return [operator_name(node) for node in module.graph.nodes if node.op == "call_function"]
 
 
+def test_training_scales_the_outputs_of_a_transposed_convolution() -> None:
+    """Its output channels are the weights' second dimension."""
+    module = converted(nn.ConvTranspose2d(3, 5, 2), NeutronQuantizer(is_qat=True, per_channel=True), train=True)
+    (weight,) = (node for node in module.graph.nodes if is_dequantize(node) and "axis" in arguments(node))
+    assert arguments(weight)["axis"] == 1
+    assert getattr(module, str(arguments(weight)["scales"].target)).shape == (5,)
+
+
 def test_activations_and_weights() -> None:
     module = converted(nn.Conv2d(3, 4, 3), NeutronQuantizer(NeutronTargetSpec("imxrt700"), per_channel=False))
     given = parameters(module, "aten.conv2d.default")

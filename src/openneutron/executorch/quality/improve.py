@@ -157,6 +157,7 @@ def improve(
     finer = _with_finer_weights(search, build, plain, wish) if free else None
     if finer is not None:
         built, choices, reached = finer, search.best, search.measure
+    finest, saved = (built, choices, reached), None
     if free and wide and not search.reached:
         saved = _with_coarser_weights(search, build, built.report, plain)
         if saved is not None:
@@ -190,6 +191,8 @@ def improve(
         made = build(narrow)
         if _is_better(wish, made.report, first.report, narrow_measure, reached, apart is not None):
             built, choices, reached = made, narrow, narrow_measure
+    if saved is not None and built is saved:  # 16 bits had no use for the cycles that coarser weights gained
+        built, choices, reached = finest
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
     warnings = _warn_of_missed(wish, built.report)
     if apart is not None:
@@ -245,7 +248,7 @@ def _with_finer_weights(search: Search, build: Callable[[Choices], T], plain: Re
         return None
     held_back = search.weights_noise() > _HELD_BACK  # 16-bit activations cannot reach the goal then
     found = search.attempt("weights of linear layers per channel", _finer(before))
-    if held_back:
+    if held_back and found != FAILED:
         search.best, search.measure = _finer(before), found
     if search.best == before:
         return None
@@ -280,8 +283,8 @@ def _with_coarser_weights(search: Search, build: Callable[[Choices], T], built: 
     measure = search.measure
     with suppress(Exception):  # what was tried on top of a program that compiles must not fail the compile
         search.measure = FAILED
-        search.attempt("one weight scale where finer ones are dear", search.best)
-        return build(search.best)
+        if search.attempt("one weight scale where finer ones are dear", search.best) != FAILED:
+            return build(search.best)
     search.best, search.measure = before, measure
     return None
 

@@ -117,6 +117,9 @@ def _quantize(
     states = states_of(prepared)
     with stages("calibrating"):
         calibrate(prepared, batches, found=found, state_headroom=chosen.state_headroom)
+        restore(
+            prepared, states
+        )  # the conversion runs parts of the graph: a position may be behind the last one by now
     with stages("quantizing"):
         adaround = chosen.adaround and chosen.weights != "int4"  # 4-bit weights are rounded before
         quantized = convert(_copy_prepared(prepared) if chosen.correct_bias or adaround else prepared)

@@ -32,6 +32,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_wide import deco
 from openneutron.executorch.quantize.passes.decompose.refine_roots import refine_roots
 from openneutron.executorch.quantize.passes.mask_probabilities import mask_probabilities
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
+from openneutron.executorch.quantize.passes.replace.replace_sum import replace_sum
 from openneutron.executorch.quantize.passes.separate_ranges import is_marked_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
@@ -139,11 +140,12 @@ class NeutronQuantizer(Quantizer):
         """Rewrite the ATen graph in place so that all supported operators can be quantized."""
         passes = passes_for(
             is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude],
-            written_out=[self._refine_roots, self._mask_probabilities, self._compute_masks],
+            written_out=[self._replace_sum, self._refine_roots, self._mask_probabilities, self._compute_masks],
         )  # fmt: skip
         check, self.check = self.check, None
         if check is None or check.model is not model:
             return run_passes(passes, model)
+        check.is_wide = self._is_wide
         check.run(passes)
         check.settle()
         return model
@@ -153,6 +155,9 @@ class NeutronQuantizer(Quantizer):
 
     def _replace_magnitude(self, model: GraphModule) -> int:
         return replace_magnitude(model, self._is_wide)
+
+    def _replace_sum(self, model: GraphModule) -> int:
+        return replace_sum(model, self._is_wide)
 
     def _refine_roots(self, model: GraphModule) -> int:
         return refine_roots(model, self._is_wide)

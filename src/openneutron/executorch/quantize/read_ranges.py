@@ -17,6 +17,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name
+from openneutron.executorch.quantize.headroom import PartObserver
 from openneutron.executorch.quantize.passes._attributes import tensor_of
 
 _UNARY: Final = frozenset(
@@ -92,7 +93,7 @@ def _groups(prepared: GraphModule) -> list[tuple[Any, list[Node]]]:
     for node in prepared.graph.find_nodes(op="call_module"):
         observer = prepared.get_submodule(str(node.target))
         affine = getattr(observer, "qscheme", None) is torch.per_tensor_affine
-        narrow = affine and getattr(observer, "dtype", None) is torch.int8
+        narrow = affine and getattr(observer, "dtype", None) is torch.int8 and not isinstance(observer, PartObserver)
         if narrow and hasattr(observer, "min_val") and observer.min_val.numel() == 1:
             calls.setdefault(id(observer), []).append(node)
             observers[id(observer)] = observer

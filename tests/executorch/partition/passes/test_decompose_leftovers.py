@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from openneutron.executorch.pipeline import build
+from openneutron.executorch.quantize.passes.decompose._definitions import DEFINITIONS
 from openneutron.executorch.run.runtime import load_program
 
 
@@ -42,3 +43,20 @@ def test_it_compiles_runs_and_says_what_it_needed(image: tuple[torch.Tensor], pl
     (y,) = load_program(built.pte).run(*image)
     assert built.quantized is not None
     assert (y - built.quantized(*image)).abs().max() <= 0.05
+
+
+def test_an_operator_that_another_one_becomes_is_decomposed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a reflecting pad is kept whole, ExecuTorch keeps the plain one that it makes of `fold`."""
+
+    class Folded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.fold(nn.functional.unfold(self.conv(x), 3, stride=3), (9, 9), 3, stride=3)
+
+    monkeypatch.delitem(DEFINITIONS, "aten.col2im.default")
+    given = (torch.rand(1, 2, 9, 9),)
+    built = build(Folded(), given, calibration=[given])
+    assert {v.operator for v in built.report.nodes if not v.delegated} >= {"aten.index_put.default"}

@@ -92,6 +92,13 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
         lambda: Function(lambda x: x * 10.0 ** (2 * torch.div(torch.arange(4), 2, rounding_mode="floor") / 4)),
         ["aten.mul.Tensor"],
     ),
+    "a grid of coordinates": (
+        fold_constants,
+        lambda: Function(
+            lambda x: x * torch.stack(torch.meshgrid(*[torch.linspace(0, 1, 4)] * 2, indexing="ij")).sum(0)
+        ),
+        ["aten.mul.Tensor"],
+    ),
     "batch norm behind an activation": (
         decompose_batch_norm,
         lambda: normalized(nn.ReLU(), nn.BatchNorm2d(6)),

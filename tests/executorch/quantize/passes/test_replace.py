@@ -45,6 +45,12 @@ CASES: dict[str, Case] = {
     "kept where positive": lambda s, x: x * (x > 0.1).float() + (x <= 0.1).to(x.dtype),
     "kept where larger": lambda s, x: x * (x > s.shifted(x)).float(),
     "counted where positive": lambda s, x: (x > 0.1).float().mean((2, 3)),
+    "patches put back": lambda s, x: functional.fold(functional.unfold(x, 2, stride=2), (8, 8), 2, stride=2) * 2.0,
+    "patches added up": lambda s, x: functional.fold(
+        functional.unfold(x[:, :2], 3, stride=2, padding=1), (8, 8), 3, stride=2, padding=1
+    ),
+    "clamped by a tensor": lambda s, x: torch.clamp(x, min=s.shifted(x)) * 2.0,
+    "a grid of places": lambda s, x: functional.affine_grid(x[:, :2, 0, :3], [1, 1, 3, 4], align_corners=False),
     "local response": lambda s, x: functional.local_response_norm(x, 3),
     "standard deviation": lambda s, x: x - torch.std(x, dim=(2, 3), keepdim=True),
 }

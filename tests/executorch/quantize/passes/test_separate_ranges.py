@@ -71,7 +71,7 @@ def test_only_joins_run_in_float_and_say_why(mixed: tuple[Program, Tensor, tuple
 def test_a_join_inside_the_network_takes_16_bits(mixed: tuple[Program, Tensor, tuple[Tensor, ...]]) -> None:
     assert any("with 16-bit activations" in one for one in mixed[0].report.notes)
     assert all(one.delegated for one in mixed[0].verdicts if one.operator == "aten.convolution.default")
-    assert mixed[0].report.outputs[4].sqnr > 40
+    assert mixed[0].report.outputs[4].sqnr > 39
 
 
 class Scaled(nn.Module):

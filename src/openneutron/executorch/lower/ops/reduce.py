@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.values import Value, plain
 from openneutron.executorch.operators import annotates, lowers
+from openneutron.executorch.quantize.passes.replace.replace_sum import OWN_RANGE_KEY
 from openneutron.litert.graph import DType, Quantization
 
 if TYPE_CHECKING:
@@ -21,8 +24,14 @@ _TOTALS = {"aten.sum.dim_IntList": "SUM", "aten.mean.dim": "MEAN"}
 
 @annotates(*_EXTREMES, "aten.mean.dim", "aten.mean.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Share the input's quantization parameters: means and extremes lie within the range of the inputs."""
-    a.share_parameters(node)
+    """Share the input's quantization parameters: means and extremes lie within the range of the inputs.
+
+    A mean in the place of a 16-bit sum has its own: that of squares is far below the largest square.
+    """
+    if a.dtype is torch.int16 and node.meta.get(OWN_RANGE_KEY):
+        a.unary(node)
+    else:
+        a.share_parameters(node)
 
 
 @annotates("aten.sum.dim_IntList", "aten.sum.default")

@@ -33,7 +33,10 @@ def decompose_leftovers(model: GraphModule, is_kept: Callable[[Node], bool]) -> 
         for part in list(node.users) if not isinstance(results, Node) else ():
             part.replace_all_uses_with(results[part.args[1]])
             model.graph.erase_node(part)
+        name = node.name
         model.graph.erase_node(node)
+        if isinstance(results, Node) and any(user.op == "output" for user in results.users):
+            results.name = name  # results of the program are known by name
     if kept:
         model.recompile()
     return len(kept)

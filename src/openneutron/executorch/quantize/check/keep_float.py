@@ -1,4 +1,4 @@
-"""Keep operators in float that INT8 cannot represent: those whose rewrite was undone and whose result 256 steps lose.
+"""Keep operators in float that integers cannot represent: those whose rewrite was undone and whose result the steps lose.
 
 A rewrite for INT8 is undone when it changes the model. The original operators can have a range that 256 steps do not
 cover, as `scores - 1e4 * distance` has; then they run on the CPU in float.
@@ -7,7 +7,7 @@ cover, as `scores - 1e4 * distance` has; then they run on the CPU in float.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import torch
@@ -19,6 +19,7 @@ from openneutron.executorch.quantize.check.values import Batch, copy_tensors
 
 ENOUGH_DB: Final = 25.0  # INT8 layers of a healthy network reach 30 to 45 dB
 _STEPS: Final = 255
+_WIDE_STEPS: Final = 65535
 _FLOAT = "openneutron_not_int8"  # metadata key; nodes that passes derive from the node inherit it
 
 
@@ -52,9 +53,15 @@ def is_infinite(value: Any) -> bool:
     return is_float and not bool(torch.isfinite(value).all())
 
 
-def keep_lossy_float(model: GraphModule, nodes: Sequence[Node], samples: Sequence[Batch]) -> list[tuple[Node, float]]:
-    """Mark the nodes whose results would have less than `ENOUGH_DB` in INT8, and the operators before them.
+def keep_lossy_float(
+    model: GraphModule,
+    nodes: Sequence[Node],
+    samples: Sequence[Batch],
+    is_wide: Callable[[Node], bool] = lambda node: False,
+) -> list[tuple[Node, float]]:
+    """Mark the nodes whose results would have less than `ENOUGH_DB`, and the operators before them.
 
+    Results have 256 steps; those that `is_wide` chooses have 65,536.
     Returns the results that were below, each with its SQNR in dB.
     """
     inside = {node for node in nodes if node.op == "call_function"}
@@ -63,7 +70,7 @@ def keep_lossy_float(model: GraphModule, nodes: Sequence[Node], samples: Sequenc
     if not ends:
         return []
     for sample in samples:
-        run = _Rounded(model, inside)
+        run = _Rounded(model, inside, is_wide)
         run.run(*copy_tensors(sample))
         for node in ends:
             wanted, found = run.pairs.get(node, (None, None))
@@ -90,34 +97,35 @@ def _mark(node: Node, inside: set[Node]) -> None:
 class _Rounded(Interpreter):
     """Runs the graph in float, and some of its operators a second time with inputs rounded to 256 steps."""
 
-    def __init__(self, model: GraphModule, inside: set[Node]) -> None:
+    def __init__(self, model: GraphModule, inside: set[Node], is_wide: Callable[[Node], bool]) -> None:
         super().__init__(model, graph=model.graph, garbage_collect_values=False)
-        self._inside = inside
+        self._inside, self._is_wide = inside, is_wide
         self.pairs: dict[Node, tuple[Any, Any]] = {}
 
     def run_node(self, n: Node) -> Any:
         """Run one node, and again with rounded inputs."""
         value = super().run_node(n)
         if n in self._inside:
-            args, kwargs = map_arg((n.args, n.kwargs), self._run_rounded)
+            steps = _WIDE_STEPS if self._is_wide(n) else _STEPS
+            args, kwargs = map_arg((n.args, n.kwargs), lambda one: self._run_rounded(one, steps))
             assert callable(n.target)
-            self.pairs[n] = value, _in_steps(n.target(*args, **kwargs))
+            self.pairs[n] = value, _in_steps(n.target(*args, **kwargs), steps)
         return value
 
-    def _run_rounded(self, node: Node) -> Any:
+    def _run_rounded(self, node: Node, steps: int) -> Any:
         if node in self.pairs:
             return self.pairs[node][1]
         value = self.env[node]
-        return value if node.op == "get_attr" else _in_steps(value)
+        return value if node.op == "get_attr" else _in_steps(value, steps)
 
 
-def _in_steps(value: Any) -> Any:
-    """Round a float tensor to 256 steps between its smallest and its largest finite value, as INT8 does."""
+def _in_steps(value: Any, steps: int) -> Any:
+    """Round a float tensor to steps between its smallest and its largest finite value, as integers do."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
     finite = value[torch.isfinite(value)]
     low, high = (min(float(finite.amin()), 0.0), max(float(finite.amax()), 0.0)) if finite.numel() else (0.0, 0.0)
-    step = (high - low) / _STEPS
+    step = (high - low) / steps
     if not step:
         return torch.nan_to_num(value)
     return (torch.nan_to_num(value, nan=0.0, posinf=high, neginf=low).clamp(low, high) / step).round() * step

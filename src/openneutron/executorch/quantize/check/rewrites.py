@@ -61,6 +61,7 @@ class RewriteCheck:
 
     def __init__(self, model: GraphModule, samples: Sequence[Batch]) -> None:
         self.model = model
+        self.is_wide: Callable[[Node], bool] = lambda node: False  # the nodes that get 16 bits
         few, many = _affordable(model.graph)
         self.samples = tuple(samples[:few])
         self._every = tuple(samples[:many])
@@ -187,8 +188,10 @@ class RewriteCheck:
                 run_graph(self.model, self.model.graph, sample, visit)
             keep_infinite_float(infinite)
         with preserve_state(self.model):
-            for node, loss in keep_lossy_float(self.model, [one for one in back if not is_erased(one)], self.samples):
-                self._notes[f"{describe_node(node)} stays in float: INT8 would leave it {loss:.1f} dB"] = None
+            left = [one for one in back if not is_erased(one)]
+            for node, loss in keep_lossy_float(self.model, left, self.samples, self.is_wide):
+                bits = 16 if self.is_wide(node) else 8
+                self._notes[f"{describe_node(node)} stays in float: INT{bits} would leave it {loss:.1f} dB"] = None
 
     def _run_checked(self, step: Pass) -> list[Node]:
         """Run one pass and restore the regions it changed wrongly; returns the restored operators."""

@@ -173,9 +173,7 @@ def _round_in_order(wanted: torch.Tensor, moments: torch.Tensor, step: torch.Ten
     return found
 
 
-def _round_again(
-    wanted: torch.Tensor, found: torch.Tensor, moments: torch.Tensor, step: torch.Tensor
-) -> torch.Tensor:
+def _round_again(wanted: torch.Tensor, found: torch.Tensor, moments: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
     """Round each weight for the error that all others of its channel make; the result's error only falls."""
     found = found.clone()
     slope = (found - wanted) @ moments

@@ -8,10 +8,12 @@ After:   w = get_attr(_folded_0); y = conv2d(x, w)
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import is_view, operator_name
+from openneutron.executorch.fx import GETITEM, is_view, operator_name
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.upstream.names import OpOverload, schema_of
@@ -22,7 +24,7 @@ _LARGEST_FILLED = 1 << 16
 
 def fold_constants(model: GraphModule) -> int:
     """Fold in place; returns the number of folded calls. Random and mutating operators stay."""
-    known: dict[Node, torch.Tensor] = {}
+    known: dict[Node, Any] = {}  # tensors, and the several that an operator such as meshgrid makes
     folded: dict[Node, None] = {}
     changing = _changed_elsewhere(model)
     for node in model.graph.nodes:
@@ -37,12 +39,14 @@ def fold_constants(model: GraphModule) -> int:
             and _is_small(node)
             and all(source in known for source in node.all_input_nodes)
         ):
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: known[source].clone())
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: _copy_of(known[source]))
             with torch.no_grad():
                 made = node.target(*args, **kwargs)
             if isinstance(made, torch.Tensor):
                 known[node] = made.detach()
                 folded[node] = None
+            elif isinstance(made, (tuple, list)) and all(isinstance(one, torch.Tensor) for one in made):
+                known[node] = [one.detach() for one in made]
     for node in folded:
         if any(user not in known for user in node.users):
             with model.graph.inserting_before(node):
@@ -54,6 +58,10 @@ def fold_constants(model: GraphModule) -> int:
         if not node.users and not _is_pure(node):
             model.graph.erase_node(node)
     return len(folded)
+
+
+def _copy_of(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else [one.clone() for one in value]
 
 
 def _is_new_state(node: Node) -> bool:
@@ -100,6 +108,8 @@ def _changes_only(node: Node, folded: dict[Node, None]) -> bool:
 
 
 def _is_pure(node: Node) -> bool:
+    if operator_name(node) == GETITEM:
+        return True
     if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
     schema = schema_of(node.target)

@@ -76,7 +76,7 @@ def _views_of(node: Node) -> Iterator[Node]:
 
 def _indexed_sizes(node: Node) -> Iterator[int]:
     for user in node.users:
-        name, args = operator_name(user), user.args
+        name, args = operator_name(user).replace("_.default", ".default"), user.args
         if name in ("aten.index.Tensor", "aten.index_put.default"):
             yield from (int(value_of(args[0]).shape[at]) for at, one in enumerate(args[1]) if one is node)  # type: ignore[arg-type]
         elif name in ("aten.index_select.default", "aten.index_copy.default") and args[2] is node:
@@ -106,7 +106,8 @@ def _is_plain(node: Node) -> bool:
 
 def _read_elsewhere(chain: Sequence[Node]) -> list[Node]:
     """Return the calls whose results others read; views of a result are not results."""
-    inside, found = set(chain), {}
+    inside = set(chain)
+    found: dict[Node, None] = {}
     for node in chain:
         if any(user not in inside for user in node.users):
             while operator_name(node) in _SEEN_THROUGH and node.args[0] in inside:
@@ -161,9 +162,7 @@ def _tables(
                 break
 
 
-def _run(
-    model: GraphModule, position: _Position, places: torch.Tensor, wanted: Sequence[Node]
-) -> list[torch.Tensor]:
+def _run(model: GraphModule, position: _Position, places: torch.Tensor, wanted: Sequence[Node]) -> list[torch.Tensor]:
     given = value_of(position.node)
     values: dict[Node, Any] = {position.node: places.to(given.dtype).reshape(given.shape)}
     with torch.no_grad():
