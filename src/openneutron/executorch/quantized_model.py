@@ -140,7 +140,13 @@ def _convert(
         program = export(captured, inputs, what="the quantized model")
     parts = getattr(quantizer, "quantizers", [quantizer])
     unmatched = [item for one in parts for item in getattr(one, "unmatched", {}).items()]
-    without_effect = [line for option, patterns in unmatched for line in unmatched_warnings(option, patterns)]
+    without_effect = [
+        line
+        for option, patterns in unmatched
+        for line in unmatched_warnings(
+            option, [one for one in patterns if option != "[[layer]]" or one in chosen.asked]
+        )
+    ]
     return made.module, program, made.notes, (*made.warnings, *without_effect)
 
 

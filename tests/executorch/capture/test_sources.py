@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -41,6 +42,13 @@ def wrong_inputs(): return Net(), (3,)
 def fails(): raise ValueError("no weights\\nhere")
 def cuda(): raise RuntimeError("operator torchvision::nms does not exist")
 def program(): return torch.export.export(Net(), (IMAGE,))
+class Sum(Net):
+    def forward(self, pair):
+        return {"sum": torch.relu(self.conv(pair["left"])) + self.conv(pair["right"])}
+SAMPLE = {"left": IMAGE, "right": IMAGE * 2}
+def nested(): return Sum(), (SAMPLE,), [(dict(reversed(SAMPLE.items())),)] * 3
+def nested_program(): return torch.export.export(Sum(), (SAMPLE,))
+def named_program(): return torch.export.export(Sum(), (), {"pair": SAMPLE})
 class Own(Net):
     example_inputs = (IMAGE,)
 class holder:
@@ -107,6 +115,26 @@ def test_a_factory_is_compiled_by_the_command_and_what_it_lacks_is_noted(
     assert run(["compile", "own.models:triple", "-o", "b.pte", "--int8-io"]) == 0
     out = capsys.readouterr().out
     assert "alone" not in out and "input x is INT8" in out
+
+
+@pytest.mark.parametrize(("factory", "batches"), [("nested", 3), ("nested_program", 1), ("named_program", 1)])
+def test_arguments_that_hold_tensors_become_inputs(folder: Path, factory: str, batches: int) -> None:
+    """A model that takes a mapping is one of its tensors: commands know samples alone."""
+    loaded = find(f"own.models:{factory}").load()
+    assert loaded.calibration is not None and len(loaded.calibration) == batches
+    for left, right in (loaded.example_inputs or (), loaded.calibration[0]):
+        assert torch.equal(left * 2, right)
+    assert run(["compile", f"own.models:{factory}", "--quality", "plain"]) == 0
+    assert (folder / f"{factory}.pte").is_file()
+
+
+def test_stored_samples_are_told_apart_by_the_names_of_inputs(folder: Path) -> None:
+    left = torch.rand(3, 2, 4, 4).numpy()
+    np.savez("samples.npz", pair_right=left * 2, pair_left=left)
+    loaded = find("own.models:nested", calibration="samples.npz").load()
+    assert loaded.calibration is not None and len(loaded.calibration) == 3
+    for (first, second), wanted in zip(loaded.calibration, left, strict=True):
+        assert first.numpy().tolist() == [wanted.tolist()] and torch.equal(first * 2, second)
 
 
 def test_an_exported_program_in_float_is_calibrated_with_the_inputs_it_keeps(folder: Path) -> None:

@@ -31,7 +31,8 @@ def test_patterns_that_match_nothing_are_warned_of() -> None:
 
 
 def test_patterns_of_precision_and_of_layers_that_match_nothing_are_warned_of() -> None:
-    layers = [{"name": "3", "activations": "int16"}, {"name": "haed", "per_channel": False}]
+    named = ("haed", "aten.softmax.int")  # the second is an operator that other networks have
+    layers = [{"name": "3", "activations": "int16"}, *({"name": one, "per_channel": False} for one in named)]
     warnings = compiled(
         precision={"Conv2d": "int16", "relu?": "int8"}, quantization={"layer": layers}, quality="plain"
     ).report.warnings
@@ -39,6 +40,11 @@ def test_patterns_of_precision_and_of_layers_that_match_nothing_are_warned_of() 
         "precision: 'relu?' matches no node, so it has no effect",
         "[[layer]]: 'haed' matches no node, so it has no effect",
     ]
+
+
+def test_choices_that_a_compile_makes_by_itself_are_no_warnings() -> None:
+    program = on.compile(nn.Conv2d(3, 4, 3).eval(), (torch.rand(1, 3, 8, 8),), calibration=[torch.rand(4, 3, 8, 8)])
+    assert not any("matches no node" in one for one in program.report.warnings)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def check_data(
         raise OptionError("the model is a TorchScript module", hint="give the nn.Module it was made from")
     if is_module and example_inputs is None:
         raise OptionError("example_inputs is missing", hint="give a tuple of tensors, as for torch.export.export")
-    names = names or _names_of(source)
+    names = names or names_of(source)
     structure = _structure(source, example_inputs, names)
     if structure is not None:
         if example_inputs is None:
@@ -104,7 +104,7 @@ def _structure(source: Any, example_inputs: Any, names: Sequence[str]) -> InputS
     return structure_of(tuple(example_inputs), {}, names)
 
 
-def _names_of(source: Any) -> list[str]:
+def names_of(source: Any) -> list[str]:
     """Return the names of the model's inputs."""
     if isinstance(source, torch.export.ExportedProgram):
         return [str(name) for name in source.graph_signature.user_inputs]

@@ -105,9 +105,10 @@ class Source:
             return loaded
         if loaded.example_inputs is None:
             raise OptionError("the program is quantized already", where=self.text, hint="leave calibration out")
+        from openneutron.executorch.capture.batches import names_of
         from openneutron.executorch.capture.calibration import read_calibration
 
-        samples = read_calibration(self.calibration, loaded.example_inputs)
+        samples = read_calibration(self.calibration, loaded.example_inputs, names_of(loaded.model))
         return loaded._replace(calibration=samples, notes=())
 
     def litert_model(self) -> QuantizedModel:
@@ -276,6 +277,17 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
 
     if any(is_quantize(node) for node in program.graph.nodes):
         return Loaded(name, program)
+    from openneutron.executorch.capture.structure import flat, structure_of_program
+
+    structure = structure_of_program(program)
+    if structure is not None and (examples is not None or program.example_inputs):
+        from openneutron.executorch.capture.batches import check_data
+
+        given = check_data(program, examples, calibration, trained=False)
+        model, samples = flat(program, structure), given.batches
+        if samples is None and given.inputs is not None:
+            return Loaded(name, model, given.inputs, [given.inputs], (_ONE_SAMPLE,))
+        return Loaded(name, model, given.inputs, samples, given.notes)
     if examples is None:
         args, kwargs = program.example_inputs or ((), {})
         if not args or kwargs:
@@ -321,8 +333,11 @@ def _call_factory(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
     if examples is None:
         raise OptionError("the factory gave a module without example inputs", where=text, hint=_GIVES)
     from openneutron.executorch.capture.batches import check_data
+    from openneutron.executorch.capture.structure import flat
 
     given = check_data(model, examples, [examples] if calibration is None else calibration, trained=False)
+    if given.structure is not None:
+        model = flat(model, given.structure)
     return Loaded(name, model, given.inputs, given.batches, given.notes if calibration is not None else (_ONE_SAMPLE,))
 
 

@@ -23,7 +23,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -76,6 +76,8 @@ class Choices:
     fit_ranges: bool = Options.fit_ranges
     state_headroom: float = Options.state_headroom
     layers: tuple[LayerChoice, ...] = ()
+    # Names of the layers that the user's quantization file has; others were found. It changes nothing that is compared.
+    asked: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.adaround and self.weights != "int4" and any(one.weights == "int4" for one in self.layers):
@@ -88,7 +90,8 @@ class Choices:
         """Make choices from compile options; options override the quantization file."""
         file = given.get("quantization") or {}
         own = {name: value for name, value in given.items() if name in NAMES and value != SCHEMA[name].default}
-        return cls(**{**(read_choices(file) if file else {}), **own})
+        read = read_choices(file) if file else {}
+        return cls(**{**read, **own}, asked=tuple(one.name for one in read.get("layers", ())))
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -213,10 +213,15 @@ class NeutronQuantizer(Quantizer):
 
     @property
     def unmatched(self) -> Mapping[str, Sequence[str]]:
-        """The patterns that matched no node of the models annotated so far, by the option that holds them."""
+        """The patterns that matched no node of the models annotated so far, by the option that holds them.
+
+        An operator's own name is none of them in settings of layers: one file serves networks with and without it.
+        """
         found: dict[str, list[str]] = {}
+        operators = annotation_rules()
         for option, patterns in self._patterns().items():
-            found[option] = [one for one in patterns if (option, one) not in self._matched]
+            left = [one for one in patterns if (option, one) not in self._matched]
+            found[option] = [one for one in left if option != "[[layer]]" or one not in operators]
         return found
 
     def _patterns(self) -> dict[str, list[str]]:

@@ -55,6 +55,7 @@ from openneutron.executorch.quantize.passes.replace.replace_padding import repla
 from openneutron.executorch.quantize.passes.replace.replace_resize import replace_resize
 from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
+from openneutron.executorch.quantize.passes.replace.replace_subtracted_mask import replace_subtracted_mask
 from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
 from openneutron.executorch.quantize.passes.separate_constants import separate_constants
 from openneutron.executorch.quantize.passes.separate_ranges import separate_ranges
@@ -70,6 +71,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,  # attention masks are often sliced from larger ones
     fold_positions,  # before masks made from positions are taken apart
     replace_complex,
+    replace_subtracted_mask,
     replace_additive_mask,
     decompose_attention,
     replace_low_padding,

@@ -65,3 +65,39 @@ def test_a_window_of_padding_alone_keeps_its_number() -> None:
     batches = [(torch.randn(1, 2, 12, 12),) for _ in range(8)]
     made = quantize(network, batches[0], batches)
     assert any("replace_low_padding was undone" in note for note in made.notes), made.notes
+
+
+SUMS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "ones are forbidden": lambda x, m: (x + m[:, :, None] * -1e4).max(1).values,
+    "ones are allowed": lambda x, m: ((1 - m[:, :, None]) * -1e9 + x).amax(1),
+    "the mask as given": lambda x, m: (x + (m * -1e4)[:, :, None]).transpose(1, 2).amax(2),
+    "no mask": lambda x, m: (x + m[:, :, None] * -2).amax(1),
+}
+
+
+def test_a_maximum_over_values_with_an_added_mask_keeps_their_steps() -> None:
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in SUMS)
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return tuple(take(layer(x), mask) for layer, take in zip(self.layers, SUMS.values(), strict=True))
+
+    torch.manual_seed(0)
+    batches = [(torch.randn(1, 6, 8), (torch.arange(6) % 4 > at % 4).float()[None]) for at in range(16)]
+    batches = [(x, mask) for x, mask in batches if mask.any() and not mask.all()]
+    report = build(Pooled().eval(), batches[0], calibration=batches, quality="plain").report
+    assert {name: one.sqnr for name, one in zip(SUMS, report.outputs, strict=True) if (one.sqnr or 0) < 25} == {}
+
+
+def test_an_added_soft_mask_stays_a_sum() -> None:
+    class Soft(nn.Module):
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return (x + mask[:, :, None] * -1e4).amax(1)
+
+    torch.manual_seed(0)
+    batches = [(torch.randn(1, 6, 8), torch.rand(1, 6) * 1e-3) for _ in range(8)]
+    report = build(Soft().eval(), batches[0], calibration=batches, quality="plain").report
+    assert (report.outputs[0].sqnr or 0) > 25
+    assert any("replace_low_padding was undone" in one for one in report.notes)

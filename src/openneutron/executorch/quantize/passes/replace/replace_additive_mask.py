@@ -39,7 +39,7 @@ _LOW = -50.0
 _HALF = 0.5
 _ATTENTION = "aten.scaled_dot_product_attention.default"
 _PRODUCT = "aten.baddbmm.default"  # as nn.MultiheadAttention adds its mask
-_SUMS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
+SUMS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
 _FILLS = frozenset({"aten.masked_fill.Scalar", "aten.masked_fill_.Scalar"})
 _CHOICES = frozenset(f"aten.where.{name}" for name in ("self", "ScalarOther", "ScalarSelf", "Scalar"))
 _COPIES = frozenset(f"aten.{name}" for name in ("clone.default", "contiguous.default", "alias.default", "to.dtype"))
@@ -74,7 +74,7 @@ def _replace(model: GraphModule, *, follow: bool) -> int:
         name = operator_name(node)
         if name == _ATTENTION:
             count += _attention(model, node)
-        elif name in (*_SUMS, _PRODUCT) and value_of(node).dtype == torch.float32 and only_softmax_reads(node):
+        elif name in (*SUMS, _PRODUCT) and value_of(node).dtype == torch.float32 and only_softmax_reads(node):
             count += _sum(model, node, follow)
     return count
 
@@ -83,7 +83,7 @@ def _attention(model: GraphModule, node: Node) -> int:
     mask = arguments(node)["attn_mask"]
     if mask is None or value_of(mask).dtype == torch.bool or tensor_of(model, mask) is not None:
         return 0
-    allowed = _allowed_positions(model, Insert(model, node), mask)
+    allowed = allowed_positions(model, Insert(model, node), mask)
     if allowed is None:
         return 0
     node.replace_input_with(mask, allowed)
@@ -102,8 +102,8 @@ def _sum(model: GraphModule, node: Node, follow: bool) -> int:
             is_mask = data.dim() and float(data.amin()) <= low
             found = None if not is_mask else _constant(model, call, data, follow)
         else:
-            allowed = _allowed_positions(model, call, term)
-            if allowed is None and _is_given_mask(model, term):
+            allowed = allowed_positions(model, call, term)
+            if allowed is None and is_given_mask(model, term):
                 found = _given_mask(model, call, term, follow)
             else:
                 found = None if allowed is None else _computed_mask(model, call, allowed, follow)
@@ -133,7 +133,7 @@ def _computed_mask(model: GraphModule, call: Insert, allowed: Node, follow: bool
     return following_mask(model, call, allowed if data is None else data) if follow else computed_mask(call, allowed)
 
 
-def _is_given_mask(model: GraphModule, term: Node) -> bool:
+def is_given_mask(model: GraphModule, term: Node) -> bool:
     """Return whether a term is a mask in numbers that comes from the inputs: it forbids scores, and no layer computes it."""
     lowest = seen_lowest(model, term)
     if lowest is None or lowest > NEVER:
@@ -178,12 +178,12 @@ def _terms(call: Insert, node: Node) -> list[Node]:
         return [node]
     found = []
     for term in (left, right):
-        plain = operator_name(term) in _SUMS and len(term.users) == 1
+        plain = operator_name(term) in SUMS and len(term.users) == 1
         found += _terms(call, term) if plain else [term]
     return found
 
 
-def _allowed_positions(model: GraphModule, call: Insert, node: Any) -> Node | None:
+def allowed_positions(model: GraphModule, call: Insert, node: Any) -> Node | None:
     """Return booleans that are true where a mask is 0 and false where it forbids; None if the value is no such mask."""
     if not isinstance(node, Node) or not isinstance(value_of(node), torch.Tensor):
         return None
@@ -198,12 +198,12 @@ def _allowed_positions(model: GraphModule, call: Insert, node: Any) -> Node | No
         return None if allowed is None else found.again(call, allowed)
     name, given = operator_name(node), arguments(node) if node.op == "call_function" else {}
     if name in _COPIES:
-        return _allowed_positions(model, call, node.args[0])
+        return allowed_positions(model, call, node.args[0])
     if name in _VIEWS:
-        seen = _allowed_positions(model, call, node.args[0])
+        seen = allowed_positions(model, call, node.args[0])
         return None if seen is None else call(node.target, seen, *node.args[1:], **node.kwargs)
-    if name in _SUMS:
-        sides = [_allowed_positions(model, call, side) for side in node.args[:2]]
+    if name in SUMS:
+        sides = [allowed_positions(model, call, side) for side in node.args[:2]]
         return None if None in sides else call(torch.ops.aten.logical_and.default, *sides)
     if name in _FILLS and is_zero(model, given["self"]) and float(given["value"]) <= NEVER:
         return call(torch.ops.aten.logical_not.default, given["mask"])

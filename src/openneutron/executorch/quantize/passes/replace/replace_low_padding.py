@@ -3,15 +3,15 @@
 Before:  y = max_pool2d(pad(x, value=-inf))            y = amax(masked_fill(x, mask, -1e9), 1)
 After:   y = max_pool2d(pad(x, value=low))             y = amax(masked_fill(x, mask, low), 1)        low: smallest x
 
-A maximum over at least one real value is the same. With the number itself in the range of a tensor, all other values would
-have a single step; minus infinity has none at all.
+A sum with a mask, x + mask * -1e4, becomes a masked_fill too. A maximum over at least one real value is the same. With the
+number itself in the range of a tensor, all other values would have a single step; minus infinity has none at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch.fx import GraphModule, Node
@@ -21,7 +21,13 @@ from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.measure.piece_labels import only_moves
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._masks import FORBIDDEN, NEVER
 from openneutron.executorch.quantize.passes._ranges import seen_range
+from openneutron.executorch.quantize.passes.replace.replace_additive_mask import (
+    SUMS,
+    allowed_positions,
+    is_given_mask,
+)
 
 _MAXIMA: Final = frozenset(
     f"aten.{name}"
@@ -40,6 +46,8 @@ _NUMBERS: Final = {
 }
 _SIDES: Final = {"aten.where.self": ("self", "other"), "aten.masked_fill.Tensor": ("self", "value")}
 
+_Sums: TypeAlias = dict[Node, tuple[Node, Node]]  # of values and a mask: the values, and where the mask allows them
+
 
 @dataclass
 class _Found:
@@ -47,6 +55,7 @@ class _Found:
 
     values: list[Node] = field(default_factory=list)
     numbers: dict[Node, float] = field(default_factory=dict)
+    sums: _Sums = field(default_factory=dict)
 
 
 def replace_low_padding(model: GraphModule) -> int:
@@ -60,8 +69,10 @@ def replace_low_padding(model: GraphModule) -> int:
         _collect(model, node.args[0], found)
         low = _lowest(model, found)
         if low is not None:
-            _rewrite(model, node, low)
+            _rewrite(model, node, low, found.sums)
             count += 1
+        elif found.sums:
+            model.graph.eliminate_dead_code()  # what says where these masks allow values
     return count
 
 
@@ -81,11 +92,29 @@ def _collect(model: GraphModule, node: Any, found: _Found) -> None:
             return
         for one in _NUMBERS[name][1]:
             _collect(model, arguments(node)[one], found)
+    elif name in SUMS and (parts := _masked_sum(model, node)) is not None:
+        found.numbers[node] = NEVER
+        found.sums[node] = parts
+        _collect(model, parts[0], found)
     elif name in _SIDES or only_moves(node):
         for one in _moved_values(node):
             _collect(model, one, found)
     else:
         found.values.append(node)
+
+
+def _masked_sum(model: GraphModule, node: Node) -> tuple[Node, Node] | None:
+    """Return the values of a sum with a mask, and where they are allowed; None for any other sum."""
+    if len(node.args) != 2 or node.kwargs or not all(isinstance(one, Node) for one in node.args):
+        return None
+    call = Insert(model, node)
+    for values, mask in (node.args, node.args[::-1]):
+        allowed = allowed_positions(model, call, mask)
+        if allowed is None and is_given_mask(model, mask):
+            allowed = call(torch.ops.aten.gt.Scalar, mask, FORBIDDEN)
+        if allowed is not None:
+            return values, allowed
+    return None
 
 
 def _moved_values(node: Node) -> Iterator[Node]:
@@ -107,20 +136,20 @@ def _lowest(model: GraphModule, found: _Found) -> float | None:
     return low if is_far else None
 
 
-def _rewrite(model: GraphModule, node: Node, low: float) -> None:
+def _rewrite(model: GraphModule, node: Node, low: float, sums: _Sums) -> None:
     """Insert the maximum again behind copies of what it reads, in which no constant is below `low`.
 
     The maximum is inserted again so that the region that a check compares ends with it: padding may differ, maxima may not.
     """
     call = Insert(model, node)
-    made = call(node.target, _raise(model, call, node.args[0], low), *node.args[1:], **node.kwargs)
+    made = call(node.target, _raise(model, call, node.args[0], low, sums), *node.args[1:], **node.kwargs)
     node.replace_all_uses_with(made)
     name = node.name
     model.graph.erase_node(node)
     made.name = name
 
 
-def _raise(model: GraphModule, call: Insert, node: Any, low: float) -> Any:
+def _raise(model: GraphModule, call: Insert, node: Any, low: float, sums: _Sums) -> Any:
     """Return a copy of a value whose constants are `low` where they were below; the same node where it has none."""
     data = tensor_of(model, node)
     name = operator_name(node)
@@ -129,16 +158,20 @@ def _raise(model: GraphModule, call: Insert, node: Any, low: float) -> Any:
             return node
         with model.graph.inserting_before(call.node):
             return add_constant(model, "_padding", data.clamp(min=low))
+    if node in sums:
+        values, allowed = sums[node]
+        forbidden = call(torch.ops.aten.logical_not.default, allowed)
+        return call(torch.ops.aten.masked_fill.Scalar, _raise(model, call, values, low, sums), forbidden, low)
     given = dict(arguments(node)) if node.op == "call_function" else {}
     if name in _NUMBERS and given.get("mode", "constant") == "constant":
         key, sides = _NUMBERS[name]
-        changed = {one: _raise(model, call, given[one], low) for one in sides}
+        changed = {one: _raise(model, call, given[one], low, sums) for one in sides}
         if isinstance(given[key], (int, float)):
             changed[key] = max(float(given[key]), low)
     elif name in _SIDES:
-        changed = {one: _raise(model, call, given[one], low) for one in _SIDES[name]}
+        changed = {one: _raise(model, call, given[one], low, sums) for one in _SIDES[name]}
     elif only_moves(node):
-        first = map_arg(node.args[0], lambda one: _raise(model, call, one, low))
+        first = map_arg(node.args[0], lambda one: _raise(model, call, one, low, sums))
         return node if first == node.args[0] else call(node.target, first, *node.args[1:], **node.kwargs)
     else:
         return node
