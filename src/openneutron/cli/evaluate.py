@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 # What decides how a PyTorch model is quantized, beside what this command names itself.
-_QUANTIZING = tuple(
-    one for one in FLAGGED
-    if one.name in ("observer", "exclude", "precision", "quantization", "equalize", "smooth", "correct_bias", "adaround", "fit_ranges")
+_NAMES = (
+    "observer", "exclude", "precision", "quantization", "equalize", "smooth", "correct_bias", "adaround", "fit_ranges",
 )  # fmt: skip
+_QUANTIZING = tuple(one for one in FLAGGED if one.name in _NAMES)
 
 DATA_HELP = (
     "Labelled data: an .npz with x (samples) and y (classes), a folder with one folder of images or .npy files per class, "

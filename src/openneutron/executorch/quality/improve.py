@@ -409,8 +409,8 @@ def quantization_file(choices: Choices, source: str) -> str:
 def first_choices(exported: ExportedProgram, chosen: Choices, wish: Wish, fixed: frozenset[str]) -> Choices:
     """Return the choices that a compile begins with.
 
-    Ranges are fitted to their readers. Linear layers have one weight scale: with a scale for each channel their weights are larger in coded form, and these take
-    most of their time. The search gives them scales per channel where accuracy needs that.
+    Ranges are fitted to their readers. Linear layers have one weight scale: with a scale for each channel their weights are
+    larger in coded form, and these take most of their time. The search gives them scales per channel where accuracy needs that.
 
     A decoder has 16 bits everywhere but in products with weights. A residual stream grows from layer to layer, and the noise of
     a cache adds up over the context; with a token a call the weights take the time. 4-bit weights are rounded for the

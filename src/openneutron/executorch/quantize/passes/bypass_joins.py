@@ -5,7 +5,8 @@ Detectors join boxes and scores, and take them apart for their selection; one sc
 Before:  y = cat([boxes, scores], 1).permute(0, 2, 1); y[:, :, 4:]
 After:   scores.permute(0, 2, 1)
 
-A slice that cuts into several parts stays: it would become more operators.
+A slice that cuts into several parts stays: it would become more operators. So does one that is stored as a state, such as the
+last frames of a window: it has the window's scale, which keeps the state on the NPU.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from openneutron.executorch.quantize.passes._insert import ROLE_KEY, Insert
 from openneutron.executorch.quantize.passes.separate_ranges import PERMUTES, permute_order
 
 _JOIN = "aten.cat.default"
-_SLICE = "aten.slice.Tensor"
+_SLICE, _STORE = "aten.slice.Tensor", "aten.copy_.default"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ def bypass_joins(model: GraphModule) -> int:
     """Replace slices of joins by the parts; returns how many there are."""
     count = 0
     for node in list(model.graph.nodes):
-        taken = _taken(node) if operator_name(node) == _SLICE else None
+        stored = any(operator_name(user) == _STORE for user in node.users)
+        taken = _taken(node) if operator_name(node) == _SLICE and not stored else None
         if taken is None:
             continue
         call = Insert(model, node)
