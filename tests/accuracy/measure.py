@@ -203,6 +203,7 @@ def _compiled(
         "nodes": len(own) or report.totals.operators_total,
         "delegated": sum(one.delegated for one in own) or report.totals.operators_converted,
         "seconds": round(seconds, 2),
+        "searched": "looking for better choices" in report.seconds,
         "told_sqnr": report.output_sqnr,
         "warnings": [text[:WARNING_LENGTH] for text in report.warnings],
     }

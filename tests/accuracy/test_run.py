@@ -33,7 +33,7 @@ from tests.accuracy.page import is_accurate, page, silent_parts, summary
 
 GOOD = {
     "network": "small", "variant": "default", "options": {}, "parts": [{"name": "output 0", "sqnr": 41.0}], "cycles": 1200,
-    "milliseconds": 0.1, "nodes": 4, "delegated": 4, "seconds": 2.0, "told_sqnr": 41.0, "warnings": [],
+    "milliseconds": 0.1, "nodes": 4, "delegated": 4, "seconds": 2.0, "searched": False, "told_sqnr": 41.0, "warnings": [],
 }  # fmt: skip
 
 

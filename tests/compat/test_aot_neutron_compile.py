@@ -119,6 +119,7 @@ def test_target(compiled: Compiled) -> None:
     assert [p.identity and p.identity.target for p in payloads(made.plan)] == ["mcxn94x"]
 
 
+@pytest.mark.full  # trains CifarNet
 def test_use_random_dataset_and_use_qat_give_other_parameters(compiled: Compiled) -> None:
     made = [compiled("-d", "-q", *extra) for extra in ((), ("--use_random_dataset",), ("--use_qat",))]
     assert all(one.plan.delegates == {"NeutronBackend": 1} for one in made)

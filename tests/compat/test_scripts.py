@@ -93,6 +93,7 @@ def test_in_two_steps(samples: list[tuple[torch.Tensor]]) -> None:
     assert (scores - quantized(*samples[0])).abs().max() <= 2 / 256
 
 
+@pytest.mark.full  # a training of its own; recipes/test_qat.py trains in every run
 def test_with_training(samples: list[tuple[torch.Tensor]]) -> None:
     torch.manual_seed(0)
     target = NeutronTargetSpec("imxrt700")

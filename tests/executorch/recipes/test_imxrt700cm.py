@@ -37,6 +37,7 @@ def test_three_engines_share_a_program_without_requantizing_between_them() -> No
     check(program, images(1, seed=7)[0])
 
 
+@pytest.mark.full  # that of cortex_m runs in every run
 def test_the_stock_export_gives_the_same_program() -> None:
     model = settled(ThreeEngines())
     options: dict[str, Any] = {"calibration": images(3), "operators_not_to_delegate": KEPT}

@@ -12,7 +12,7 @@ from openneutron.litert.build import GraphBuilder
 from openneutron.litert.passes.channel_groups import channel_groups
 from openneutron.litert.passes.equalize_channels import Balance, equalize_channels
 from openneutron.run.runner import LiteRtRunner
-from openneutron.run.watch import watch
+from openneutron.run.watch import Seen, Watched, add_seen
 
 SIDE, WIDTH = 6, 4
 IMAGES = [(np.random.default_rng(at).standard_normal((1, SIDE, SIDE, WIDTH)).astype(np.float32),) for at in range(3)]
@@ -61,10 +61,18 @@ def network(activation: str = "RELU") -> Model:
     return g.finish([x], [y])
 
 
+def watch(data: bytes) -> dict[str, Seen]:
+    seen: dict[str, Seen] = {}
+    watched = Watched(data)
+    for image in IMAGES:
+        add_seen(seen, watched.run(image))
+    return seen
+
+
 @pytest.mark.parametrize("balance", [Balance(), Balance(1.0, 0.0)])
 def test_the_network_computes_the_same_with_even_channels(balance: Balance) -> None:
     model = network()
-    seen = watch(write_model(model), IMAGES)
+    seen = watch(write_model(model))
     changed = copy.deepcopy(model)
     units = equalize_channels(changed.main, {name: one.peak for name, one in seen.items()}, balance)
     assert {"deep"} <= set(units) and not {"x", "y", "gate"} & set(units)
@@ -74,7 +82,7 @@ def test_the_network_computes_the_same_with_even_channels(balance: Balance) -> N
             LiteRtRunner(one).run(list(image)).outputs.values() for one in (write_model(model), data)
         )
         assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4)
-    after = watch(data, IMAGES)
+    after = watch(data)
     for name, unit in units.items():
         assert np.allclose(after[name].peak, seen[name].divide(unit).peak, rtol=1e-3, atol=1e-5), name
 
