@@ -88,6 +88,7 @@ def test_intervals_are_made_from_these_errors() -> None:
     assert np.mean([one.doubt for one in _left_out()]) == pytest.approx(LEFT_OUT_DOUBT, abs=2e-4)
 
 
+@pytest.mark.full  # fits every point without another one, twice
 def test_a_time_that_no_fact_explains_is_not_hidden(capsys: pytest.CaptureFixture[str]) -> None:
     assert calibrate.main([]) == 0
     text = capsys.readouterr().out

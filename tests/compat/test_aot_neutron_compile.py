@@ -140,6 +140,7 @@ def test_dataset_path_gives_the_calibration_samples(compiled: Compiled, tmp_path
     assert compiled("-d", "-q", "--dataset_path", str(samples)).data != compiled("-d", "-q").data
 
 
+@pytest.mark.full  # compiles CifarNet once more
 def test_use_profiling_asks_for_a_profile(compiled: Compiled) -> None:
     versions = [payloads(compiled("-d", "-q", *extra).plan)[0].payload_version for extra in ((), ("--use_profiling",))]
     assert versions == [0, 1]
@@ -152,6 +153,7 @@ def test_dump_kernel_selection_code(compiled: Compiled) -> None:
     assert len(list(made.folder.iterdir())) == 2
 
 
+@pytest.mark.full  # compiles CifarNet once more
 def test_fetch_constants_to_sram_reserves_memory_for_them(compiled: Compiled) -> None:
     assert "0 prefetch" in compiled("-d", "-q").out
     assert " + 0 prefetch" not in compiled("-d", "-q", "--fetch_constants_to_sram").out
