@@ -16,7 +16,7 @@ for _library in ("OMP", "OPENBLAS"):
 
 # No deadline: a shared machine stalls, and a slow example is not a wrong one. Derandomized, so that a red run is red
 # for everyone; `make test-full` explores.
-settings.register_profile("quick", deadline=None, derandomize=True)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=64)
 settings.register_profile("full", deadline=None, max_examples=2000)  # tests with a count of their own: `examples`
 settings.load_profile("quick")
 
