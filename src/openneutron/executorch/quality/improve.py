@@ -158,6 +158,7 @@ def improve(
     if finer is not None:
         built, choices, reached = finer, search.best, search.measure
     finest, saved = (built, choices, reached), None
+    fine, fine_measure = search.best, search.measure
     if free and wide and not search.reached:
         saved = _with_coarser_weights(search, build, built.report, plain)
         if saved is not None:
@@ -193,6 +194,10 @@ def improve(
             built, choices, reached = made, narrow, narrow_measure
     if saved is not None and built is saved:  # 16 bits had no use for the cycles that coarser weights gained
         built, choices, reached = finest
+        if fine != choices and not problem:
+            made = build(fine)
+            if _is_better(wish, made.report, built.report, fine_measure, reached, apart is not None):
+                built, choices, reached = made, fine, fine_measure
     notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
     warnings = _warn_of_missed(wish, built.report)
     if apart is not None:
