@@ -42,7 +42,7 @@ DRIVEN = ("row", "call")  # the CPU's work, which is slower where its code is in
 CODE_IN_FLASH, SOFTMAX = "code_in_flash", "softmax"
 NAMES = (*FITTED, CODE_IN_FLASH, SOFTMAX)
 _STEP = 1e-2  # of a logarithm: even the smallest constant moves by several 1/1024 cycle
-# Operators whose cost on the CPU comes from published times: three from those without an NPU, softmax with the constants.
+# Operators whose cost on the CPU comes from published times: softmax's from the fit, the others' from times without an NPU.
 _TIMED_OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SOFTMAX")
 
 

@@ -85,7 +85,7 @@ class CalibrationWatch:
         for name in self._states:
             seen = self._sizes[name]
             grows = _goes_on_growing([max(abs(low), abs(high)) for low, high in seen])
-            # The values of a sum without end spread by the root of the calls: too slowly, and too unevenly, to be seen.
+            # A running sum spreads by the square root of the number of calls, which is too slow to show up as growth.
             spreads = name in self._sums and any(one != seen[0] for one in seen)
             if grows or spreads:
                 low, high = min(0.0, *(one[0] for one in seen)), max(0.0, *(one[1] for one in seen))
@@ -137,7 +137,7 @@ def _range(observer: Any) -> Range | None:
 
 
 def _reaches_observer(node: Node) -> bool:
-    """Return whether something quantized reads a value, or what is counted with it in float."""
+    """Return whether a quantized operator reads a value, directly or through a counter that stays in float."""
     counted, waiting = {node}, [node]
     while waiting:
         users = list(waiting.pop().users)

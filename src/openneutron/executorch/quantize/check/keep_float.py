@@ -34,7 +34,7 @@ def mark_float(node: Node, reason: FloatReason | None = FloatReason.LOSSY) -> No
 
 
 def forget_float(model: GraphModule) -> None:
-    """Take back the notes of a check that is followed by another one."""
+    """Remove the marks of nodes that stay in float: a later check sets them again."""
     for node in model.graph.nodes:
         node.meta.pop(_FLOAT, None)
 

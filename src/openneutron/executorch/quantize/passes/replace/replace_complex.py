@@ -17,7 +17,7 @@ from openneutron.executorch.fx import operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
 
-# They move values without a look at them, so they do the same to both parts.
+# These operators only move values, so they are applied to the real and the imaginary part alike.
 _MOVES: Final = frozenset(
     f"aten.{name}"
     for name in (
