@@ -57,8 +57,8 @@ def _starts(node: Node, dim: int) -> list[int]:
 
 
 def _part(model: GraphModule, node: Node, x: Node, dim: int, index: int, starts: list[int]) -> Node:
+    name = stable_name(node, f"part{index}")
     if operator_name(node) == "aten.unbind.int":
-        target, args = torch.ops.aten.select.int, (x, dim, index)
-    else:
-        target, args = torch.ops.aten.slice.Tensor, (x, dim, starts[index], starts[index + 1])
-    return model.graph.create_node("call_function", target, args, name=stable_name(node, f"part{index}"))
+        return model.graph.create_node("call_function", torch.ops.aten.select.int, (x, dim, index), name=name)
+    ends = starts[index], starts[index + 1]
+    return model.graph.create_node("call_function", torch.ops.aten.slice.Tensor, (x, dim, *ends), name=name)
