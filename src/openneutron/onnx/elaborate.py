@@ -39,6 +39,7 @@ class Elaborator:
         self.keep = keep  # keep calls whose rule says so
         self.where = where
         self.steps: list[Step] = []
+        self.notes: list[str] = []  # what the user should know of the import
         self._count = 0
 
     @cached_property

@@ -94,6 +94,7 @@ def load(
     known = {name: Value(data=torch.tensor(number), name=name) for name, number in fixed.items()}
     known |= {one.name: value for one, value in zip(inputs, values, strict=True)}
     outputs = elaborator.graph(model.graph, known)
+    notes = (*notes, *elaborator.notes)
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
     steps = _needed_steps(elaborator.steps, outputs)
