@@ -36,7 +36,8 @@ _CAST = WayOut(
 )
 _SPECTRUM = WayOut(
     "it computes with complex numbers",
-    "compute the transformation in the application, or as a linear layer with the sines and cosines as weights",
+    "read what torch.stft or torch.fft.rfft makes by abs, real, imag or view_as_real alone, with a constant window; otherwise "
+    "compute the transformation in the application",
 )
 _BRANCH = "compute both branches and choose between their results with torch.where"
 _NO_ANTIALIAS = WayOut(hint="interpolate without antialias, or after an average pooling")
