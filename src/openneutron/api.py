@@ -197,10 +197,10 @@ def _import_onnx(
     if example_inputs is not None:
         raise OptionError("example_inputs are for PyTorch models", hint="give sizes; an ONNX model knows its inputs")
     with torch_lock():
-        found = load(source, sizes=sizes, name=name, cut=cut)
+        found = load(source, sizes=sizes, name=name, cut=cut, anew=calibration is not None)
     stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
     if found.quantized and calibration is not None:
-        raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
+        raise OptionError("the model is quantized already", where=found.where, hint=found.keeps_scales)
     model = found.program if found.quantized else found.module
     return model, found.example_inputs, stem, tuple(found.inputs), found.notes
 

@@ -21,6 +21,7 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.onnx.cut_head import cut_head, has_suppression, hints, sentence
+from openneutron.onnx.drop_quantization import drop_quantization
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
 from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
@@ -52,6 +53,11 @@ class Imported:
     where: str = ""
     fixed: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def keeps_scales(self) -> str:
+        """What to do about a model that cannot be quantized anew."""
+        return "leave calibration out: its operators on stored integers (QLinear…) have scales of their own"
+
     @cached_property
     def program(self) -> ExportedProgram:
         """The program that `torch.export` makes of the module."""
@@ -65,11 +71,13 @@ def load(
     name: str = "",
     model: Any = None,
     cut: bool = False,
+    anew: bool = False,
 ) -> Imported:
     """Import a model from a file or bytes.
 
     `sizes` fixes open dimensions: a number by the name of a dimension, or a whole shape by the name of an input. With `cut`
-    it ends where top-k and non-maximum suppression begin, as it does in any case where it suppresses boxes.
+    it ends where top-k and non-maximum suppression begin, as it does in any case where it suppresses boxes. With `anew` a
+    quantized model loses its own scales.
 
     Example:
         >>> imported = load("model.onnx", sizes={"batch": 1, "x": (1, 3, 48, 192)})
@@ -84,6 +92,8 @@ def load(
         )
     inputs, notes = resolve(model, sizes or {}, where=where)
     notes = (*notes, *([sentence(ends)] if ends else hints(model)))
+    if anew and drop_quantization(model.graph):
+        notes = (*notes, "the model's own scales are left out: it is quantized anew with the calibration data")
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)
