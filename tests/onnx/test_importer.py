@@ -130,6 +130,14 @@ def test_a_branch_that_calibration_never_takes_has_its_range() -> None:
     assert torch.allclose(program.run(x)[0], torch.nn.functional.softplus(x), atol=0.02)
 
 
+def test_sizes_that_a_network_does_not_take_are_told_in_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[2], strides=[2]), node("Add", ["p", "w"], ["y"], "/add")]
+    made = model(nodes, {"x": [1, 1, "n"]}, ["y"], {"w": np.zeros((1, 1, 4), np.float32)}).SerializeToString()
+    with pytest.raises(OpenNeutronError, match=r"`/add`.*contradict each other.*give sizes that the network takes"):
+        load(made, sizes={"n": 12})
+    assert not capfd.readouterr().err
+
+
 def test_a_float_is_true_unless_it_is_zero() -> None:
     nodes = [node("Cast", ["x"], ["c"], to=TensorProto.BOOL), node("Where", ["c", "x", "one"], ["y"])]
     imported = imports_equal(model(nodes, {"x": [4]}, ["y"], {"one": np.float32(1)}), (4,))

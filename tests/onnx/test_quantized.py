@@ -90,7 +90,9 @@ def test_calibration_data_quantize_it_anew(name: str, tmp_path: Path) -> None:
 
 def test_operators_on_stored_integers_keep_their_scales(tmp_path: Path) -> None:
     path = quantized(tmp_path, *FORMS["QOperator, UINT8"])
-    with pytest.raises(OptionError, match=r"quantized already.*leave calibration out: its operators on stored integers"):
+    with pytest.raises(
+        OptionError, match=r"quantized already.*leave calibration out: its operators on stored integers"
+    ):
         openneutron.compile(path, calibration=[(torch.from_numpy(one),) for one in images(1)])
 
 

@@ -29,6 +29,7 @@ from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
 from openneutron.onnx.values import Step, Value, to_unsigned
+from openneutron.terminal.quiet import without_logs
 
 # Their inputs 3 and 4 are statistics, which no gradient reaches.
 _NORMS = ("BatchNormalization",)
@@ -97,13 +98,14 @@ def load(
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)
-    elaborator = Elaborator(opsets, widen=True, keep=quantized, where=where)
+    elaborator = Elaborator(opsets, widen=True, keep=quantized, where=where, sizes_given=bool(sizes))
     fixed = {one.name: one.number for one in inputs if one.number is not None}
     inputs = [one for one in inputs if one.number is None]
     values = [elaborator.input(one.shape, one.dtype, one.name) for one in inputs]
     known = {name: Value(data=torch.tensor(number), name=name) for name, number in fixed.items()}
     known |= {one.name: value for one, value in zip(inputs, values, strict=True)}
-    outputs = elaborator.graph(model.graph, known)
+    with without_logs():
+        outputs = elaborator.graph(model.graph, known)
     notes = (*notes, *elaborator.notes)
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
