@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.files import kind_of, read_file
@@ -105,6 +107,7 @@ def _compile_float(
 
     stage("quantizing")
     samples = calibration if hasattr(calibration, "shape") else _as_list(calibration)
+    data = _with_sizes_of(data, samples, settings.source)
     searches = choices.quality != "plain" and choices.activations == "int8" and settings.converter == "open"
     with FloatQuantizer(data, samples, source=settings.source) as quantizer:
         made = quantizer.quantize(choices.activations)
@@ -125,6 +128,21 @@ def _compile_float(
         warnings=(*result.report.warnings, *warnings_of_outputs(made.outputs), *low),
     )
     return _program(replace(result, report=report), notes, made.model)
+
+
+def _with_sizes_of(data: bytes, samples: Any, source: str) -> bytes:
+    """Return the model with its open inputs as large as the first sample's."""
+    from openneutron.litert.passes.open_inputs import size_open_inputs
+    from openneutron.litert.read import read_model
+    from openneutron.litert.write import write_model
+
+    model = read_model(data, source=source)
+    names = [model.main.tensors[at].name for at in model.main.inputs]
+    first: Any = samples if hasattr(samples, "shape") else next(iter(samples or [()]))
+    if isinstance(first, Mapping):
+        first = [first.get(name, ()) for name in names]
+    parts = first if isinstance(first, (tuple, list)) else [first]
+    return write_model(model) if size_open_inputs(model.main, [tuple(np.shape(one)) for one in parts]) else data
 
 
 def _improve(
