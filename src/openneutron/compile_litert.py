@@ -77,11 +77,22 @@ def compile_litert(
     if calibration is not None:
         return _compile_float(data, calibration, choices or Choices(), settings, notes, stage)
     stage("compiling")
-    result = convert(data, settings)
+    result = _told_of_float(convert(data, settings), data, where)
     joined = _with_joined_blocks(data, where) if _leaves_layers(result.report) else None
     if joined is None:
         return _program(result, notes)
     return _program(convert(joined, settings), (*notes, _JOINED), joined)
+
+
+def _told_of_float(result: Result, data: bytes, where: str) -> Result:
+    """Return the result with a warning where nothing runs on the NPU because the model is in float."""
+    from openneutron.litert.read import read_model
+    from openneutron.run.quantize import is_float
+
+    if result.report.totals.operators_converted or not is_float(read_model(data, source=where)):
+        return result
+    told = "nothing runs on the NPU, because the model is in float: give calibration data, with which it is quantized"
+    return replace(result, report=replace(result.report, warnings=(*result.report.warnings, told)))
 
 
 def _read(source: Any, name: str, stage: Progress) -> tuple[bytes, str]:

@@ -56,3 +56,8 @@ def test_a_sound_of_any_length_is_compiled_for_that_of_its_samples(signature: tu
     assert f"is compiled for {list(samples[0].shape)}" in " ".join(program.report.notes)
     assert program.report.output_sqnr is not None and program.report.output_sqnr > 30
     assert program.run(np.zeros(samples[0].shape, np.int8))[0].shape == (20, 3)
+
+
+def test_a_float_model_without_calibration_says_why_nothing_runs_on_the_npu() -> None:
+    report = openneutron.compile(write_model(open_sound((1, -1)))).report
+    assert any("the model is in float: give calibration data" in one for one in report.warnings)
