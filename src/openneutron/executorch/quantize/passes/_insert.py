@@ -18,6 +18,8 @@ _OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
 ROLE_KEY = "openneutron_role"
 # Nodes whose values are 0 or 1: an observer could cut the ones off where zeros are more frequent.
 MASK_KEY = "openneutron_mask"
+# Products and the sum that take one of two values as a whole: (a * keep) + (b * drop) with one 0 or 1 for everything.
+CHOICE_KEY = "openneutron_choice"
 # The names of the nodes that a node has replaced, one after the other: what was chosen for these by name is meant for it.
 _REPLACED_KEY = "openneutron_replaced"
 
