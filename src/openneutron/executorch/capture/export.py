@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import traceback
 import warnings
 from collections import OrderedDict
@@ -47,7 +48,9 @@ def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -
             warnings.catch_warnings(),
         ):
             warnings.filterwarnings("ignore", message=_WEIGHTS_OF_RECURRENT_LAYERS)
-            return inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
+            made = inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
+        sys.stderr.write(printed.getvalue())  # what the model's own code says
+        return made
     except OpenNeutronError:
         raise
     except Exception as error:
