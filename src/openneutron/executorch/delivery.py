@@ -163,8 +163,8 @@ class Delivery:
 
 def state_bytes(pte: bytes) -> int:
     """Return the bytes that the delegates of a program keep between calls."""
-    blobs = map(memoryview, delegate_blobs(pte))  # whose blocks are not copied
-    payloads = (parse_payload(one, where="<pte>") for one in blobs)
+    # Views, because weights would be copied.
+    payloads = (parse_payload(memoryview(one), where="<pte>") for one in delegate_blobs(pte))
     return sum(header_of(one.microcode)["state_bytes"] for one in payloads if one.converter == "open")
 
 
