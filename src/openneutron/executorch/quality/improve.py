@@ -22,7 +22,7 @@ from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
 from openneutron.executorch.quality.search import FAILED, Search, Trial
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
-from openneutron.executorch.quantize.improve.layers import OPERATORS
+from openneutron.executorch.quantize.passes._layers import OPERATORS
 from openneutron.executorch.quantize.states import states_of
 from openneutron.options import SCHEMA, Options
 from openneutron.report.accuracy import GOAL, MARGIN, lowest_sqnr

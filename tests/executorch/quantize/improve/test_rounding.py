@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from openneutron.executorch.quantize.improve.layers import Layer, layer_of
 from openneutron.executorch.quantize.improve.rounding import gram, inputs_of_a_group, round_weights
+from openneutron.executorch.quantize.passes._layers import Layer, layer_of
 
 
 def layer(model: nn.Module, x: torch.Tensor) -> Layer:

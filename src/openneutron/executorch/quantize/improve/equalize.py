@@ -26,7 +26,7 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.fx import arguments, operator_name, shape_of, value_of
 from openneutron.executorch.quantize.improve.channel_operators import CLAMPS, MEAN, clamp_end, flattens, keeps_channels
-from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
+from openneutron.executorch.quantize.passes._layers import Layer, bias_of, give_constants, layer_of, weight_of
 
 SAMPLES: Final = 32  # enough for a stable maximum of each channel
 # A nearly unused channel would otherwise get a scale beyond what the weights of its neighbours leave room for.

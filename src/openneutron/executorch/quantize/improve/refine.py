@@ -19,9 +19,9 @@ from torch.fx.node import map_arg
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import arguments, is_dequantize, operator_name, value_of
-from openneutron.executorch.quantize.improve.layers import OPERATORS, Layer, bias_of
 from openneutron.executorch.quantize.improve.rounding import LARGEST, fit_scales, gram, inputs_of_a_group, round_weights
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._layers import OPERATORS, Layer, bias_of
 from openneutron.executorch.upstream.names import schema_of, tree_leaves
 
 SAMPLES: Final = 64  # the mean of 64 samples is within an eighth of a standard deviation

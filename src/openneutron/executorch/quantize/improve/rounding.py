@@ -20,7 +20,7 @@ import torch
 from torch.nn import functional
 
 from openneutron.executorch.fx import arguments, operator_name
-from openneutron.executorch.quantize.improve.layers import LINEAR, Layer
+from openneutron.executorch.quantize.passes._layers import LINEAR, Layer
 
 LARGEST: Final = 8192  # inputs of an output: their moments take 512 MB
 POSITIONS: Final = 256  # positions of one sample at which a convolution is measured, evenly spaced
