@@ -3,6 +3,7 @@
     python benchmarks/decoder.py                         every precision of the zoo's story decoder
     python benchmarks/decoder.py --only default int4     some of them
     python benchmarks/decoder.py --rows 2                fewer test sequences
+    python benchmarks/decoder.py --rows 4 --page         the table of docs/language-models.md
 
 Perplexity is that of the delivered `.pte`, token by token with its cache, on test sequences that neither training nor
 calibration saw. The ratio of speeds is measured in one process and on one thread, in turns: the compiled program in the
@@ -33,6 +34,7 @@ MEANING = {
     "int4": "16-bit activations, 4-bit weights in groups of 32",
 }
 CALIBRATION_ROWS = 2
+_PAGE = range(6)  # the columns from the form to the cycles
 TURN = 32  # tokens of a contestant at a time
 
 
@@ -42,8 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--rows", type=int, default=16)
+    parser.add_argument("--page", action="store_true", help="print the table of docs/language-models.md")
     given = parser.parse_args(arguments)
     rows = tables(given.only, given.rows)
+    if given.page:
+        print("\n".join(page_lines(rows)))
+        return 0
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -71,7 +77,7 @@ def tables(names: list[str], count: int) -> list[tuple[str, ...]]:
             "perplexity",
             "x float",
             "same answer",
-            "weights",
+            "bytes of weights",
             "cycles/token",
             "graphs",
             "CPU",
@@ -94,11 +100,17 @@ def tables(names: list[str], count: int) -> list[tuple[str, ...]]:
             if not node.delegated and not node.operator.startswith("quantized_decomposed.")
         ]
         found.append((
-            name, f"{score.perplexity:.3f}", f"{score.ratio(floating):.3f}", f"{score.agreement(floating):.1%}",
+            name, f"{score.perplexity:.3f}", f"{score.ratio(floating):.3f}", f"{100 * score.agreement(floating):.1f} %",
             f"{report.totals.weight_bytes:,}", f"{report.totals.cycles:,}", str(report.totals.neutron_graphs), str(len(left)),
             f"{_speed(module, compiled, rows[0]):.2f}",
         ))  # fmt: skip
     return found
+
+
+def page_lines(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the table of the page: the columns that are the same on every machine."""
+    headings, *found = ([row[at] for at in _PAGE] for row in rows)
+    return [f"| {' | '.join(row)} |" for row in (headings, ["---"] * len(headings), *found)]
 
 
 def _speed(module: Any, compiled: Any, row: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -84,6 +85,17 @@ def test_both_methods_are_proved(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["certify", str(tmp_path / "two.pte")]) != 0
     with pytest.raises(OpenNeutronError, match="checksum is wrong"):
         load_program(bytes(data))
+
+
+def test_every_method_is_inspected_and_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program().save(tmp_path / "two.pte")  # and its bundle
+    assert run(["inspect", str(tmp_path / "two.pte")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "two.pte, prefill, delegate 0: NeutronGraph" in shown
+    assert f"method prefill takes int64 1x{CHUNK}, int64 {CHUNK} and gives float32 1x{CHUNK}x" in shown
+    assert run(["verify", str(tmp_path / "two.pte"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["equal"] and {layer["graph"] for layer in found["layers"]} == {0, 1}
 
 
 def test_weights_that_are_missing_have_a_sentence() -> None:

@@ -10,7 +10,7 @@ Example:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +24,59 @@ from openneutron.files import read_file
 from openneutron.litert.read import read_model
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.payload import CHANNELS_LAST, Payload, payloads_of_pte
+from openneutron.microcode.pte import FORWARD, computing_methods
 from openneutron.report.model import from_json
 from openneutron.run.golden import Golden
 
 Array = npt.NDArray[Any]
 
 
-def verify_pte(pte: Path, bundle: Path, frames: Sequence[Sequence[Any]], *, rounding: str = EXACT) -> Verification:
+def verify_pte(
+    pte: Path,
+    bundle: Path,
+    frames: Sequence[Sequence[Any]],
+    *,
+    rounding: str = EXACT,
+    methods: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+) -> Verification:
     """Run the program's delegates on their inputs in each run of the program; compare every layer.
 
-    `frames` are the program's inputs, as torch tensors. With `rounding` "silicon" the delegates use the board's multipliers.
+    `frames` are the inputs of `forward`, as torch tensors, and `methods` those of further methods by name: each method
+    begins with its first state. With `rounding` "silicon" the delegates use the board's multipliers.
     """
+    data = read_file(pte)
+    payloads = _payloads(data, pte)
+    if not any(payloads.values()):
+        raise UnsupportedError("the program has no Neutron delegate", where=str(pte))
+    given, found, number = {FORWARD: frames, **(methods or {})}, Verification(), 0
+    for method, own in payloads.items():
+        if method in given:
+            subjects = [_subject(at, payload, bundle, pte) for at, payload in enumerate(own, number)]
+            found = sum([_verify_method(data, pte, method, own, subjects, given[method], rounding)], found)
+        number += len(own)
+    return found
+
+
+def _payloads(data: bytes, pte: Path) -> dict[str, list[Payload]]:
+    """Return the delegates of each method, `forward` first, as their partitions are numbered."""
+    names = computing_methods(data, where=str(pte))
+    return {name: payloads_of_pte(data, where=str(pte), method=name) for name in names}
+
+
+def _verify_method(
+    data: bytes,
+    pte: Path,
+    method: str,
+    payloads: Sequence[Payload],
+    subjects: Sequence[tuple[Subject, bytes]],
+    frames: Sequence[Sequence[Any]],
+    rounding: str,
+) -> Verification:
     from openneutron.executorch.run.tap import taps
 
-    data = read_file(pte)
-    payloads = payloads_of_pte(data, where=str(pte))
-    if not payloads:
-        raise UnsupportedError("the program has no Neutron delegate", where=str(pte))
-    subjects = [_subject(at, payload, bundle, pte) for at, payload in enumerate(payloads)]
     parts: list[list[Verification]] = []
-    for (subject, model), payload, tap in zip(subjects, payloads, taps(data, where=str(pte)), strict=True):
+    delegates = taps(data, where=str(pte), method=method)
+    for (subject, model), payload, tap in zip(subjects, payloads, delegates, strict=True):
         golden = Golden(model, source=subject.where)
         if rounding == SILICON:
             microcode, weights = silicon_blocks(subject.microcode, subject.weights, subject.kernels_block)
@@ -67,7 +100,8 @@ def _frame(
 
 def require_bundle(pte: Path, data: bytes, bundle: Path) -> None:
     """Check that the program's delegates can be verified: an `OptionError` says how to make the bundle."""
-    for number, payload in enumerate(payloads_of_pte(data, where=str(pte))):
+    every = [one for own in _payloads(data, pte).values() for one in own]
+    for number, payload in enumerate(every):
         _subject(number, payload, bundle, pte)
 
 

@@ -26,7 +26,7 @@ def disassemble_file(
 
     data = read_file(file)
     with console.progress("reading"):
-        found = blocks_of_file(data, str(file))
+        found = blocks_of_file(data, str(file), every_method=True)
         if not found:
             raise FormatError(
                 "the file holds no NeutronGraph", where=str(file), hint="compile it: `openneutron compile`"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, inputs_of
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, inputs_of, number_inputs
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP
 from openneutron.options import DEFAULT_TARGET
 
@@ -172,9 +172,16 @@ def _verify_pte(file: Path, data: bytes, given: Given, bundle: Path | None, roun
     bundle = bundle or bundle_of(file)
     require_bundle(file, data, bundle)  # before torch is loaded and a model is run
     from openneutron.executorch.run.arrays import tensors_of
+    from openneutron.microcode.pte import FORWARD, computing_methods, read_plan
 
     frames = given.frames(inputs_of(data, str(file)), where=str(file))
-    return verify_pte(file, bundle, [tensors_of(frame) for frame in frames], rounding=rounding)
+    methods = {}
+    for name in computing_methods(data, where=str(file)):
+        if name == FORWARD:
+            continue
+        inputs = number_inputs(read_plan(data, where=str(file), with_payloads=False, method=name).inputs)
+        methods[name] = [tensors_of(one) for one in Given(seed=given.seed).frames(inputs, where=str(file))]
+    return verify_pte(file, bundle, [tensors_of(frame) for frame in frames], rounding=rounding, methods=methods)
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:

@@ -47,7 +47,7 @@ from openneutron.executorch.stage_times import Stages
 from openneutron.executorch.upstream.edge_names import info_of
 from openneutron.executorch.upstream.switch import notes as upstream_notes
 from openneutron.microcode.decode import header_of
-from openneutron.microcode.payload import payloads_of_pte
+from openneutron.microcode.payload import delegate_blobs, parse_payload
 from openneutron.options import Options, unmatched_warnings
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
@@ -163,8 +163,9 @@ class Delivery:
 
 def state_bytes(pte: bytes) -> int:
     """Return the bytes that the delegates of a program keep between calls."""
-    payloads = [one for one in payloads_of_pte(pte, where="<pte>") if one.converter == "open"]
-    return sum(header_of(one.microcode)["state_bytes"] for one in payloads)
+    # Views, because weights would be copied.
+    payloads = (parse_payload(memoryview(one), where="<pte>") for one in delegate_blobs(pte))
+    return sum(header_of(one.microcode)["state_bytes"] for one in payloads if one.converter == "open")
 
 
 def delivered_accuracy(

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.microcode.header import size_of, unpack
-from openneutron.microcode.pte import read_plan, stored_payloads
+from openneutron.microcode.pte import FORWARD, read_plan, stored_payloads
 from openneutron.microcode.table import ALIGNMENT, HEADER, MAGIC, TENSOR, VERSION_WORD, Flag
 
 BACKEND_ID: Final = "NeutronBackend"  # the name upstream registered; a .pte finds its delegate by it
@@ -208,9 +208,9 @@ def without_formats(data: bytes, inputs: Container[int], outputs: Container[int]
     return bytes(changed)
 
 
-def payloads_of_pte(pte: bytes, *, where: str = "<pte>") -> list[Payload]:
-    """Return the payloads of all Neutron delegates of an ExecuTorch program, in the order of the program."""
-    blobs = delegate_blobs(pte, where=where)
+def payloads_of_pte(pte: bytes, *, where: str = "<pte>", method: str = FORWARD) -> list[Payload]:
+    """Return the payloads of all Neutron delegates of a method of an ExecuTorch program, in the order of the program."""
+    blobs = delegate_blobs(pte, where=where, method=method)
     return [parse_payload(data, where=f"{where}, delegate {index}") for index, data in enumerate(blobs)]
 
 
@@ -231,9 +231,9 @@ def frame_of_pte(pte: bytes, *, where: str = "<pte>") -> bytes:
     return bytes(made)
 
 
-def delegate_blobs(pte: bytes, *, where: str = "<pte>") -> list[bytes]:
-    """Return the bytes of all Neutron delegates' payloads, without parsing them, in the order of the program."""
-    plan = read_plan(pte, where=where)
+def delegate_blobs(pte: bytes, *, where: str = "<pte>", method: str = FORWARD) -> list[bytes]:
+    """Return the bytes of all Neutron delegates' payloads of a method, without parsing them, in the order of the program."""
+    plan = read_plan(pte, where=where, method=method)
     if plan.planned_bytes > _MAX_PLANNED_BYTES:
         raise FormatError(f"the program plans {plan.planned_bytes} bytes of memory for its tensors", where=where)
     return [data for name, data in plan.payloads if name == BACKEND_ID]

@@ -21,7 +21,7 @@ from openneutron.microcode.shared_weights import find_apart, with_weights
 
 T = TypeVar("T")
 
-_METHOD: Final = "forward"  # torch.export's name of a module's only entry point
+FORWARD: Final = "forward"  # torch.export's name of a module's only entry point
 IDENTIFIER: Final = b"ET12"  # the only one since ExecuTorch 0.1
 _EXTENDED_HEADER: Final = struct.Struct("<4sIQQ")  # at byte 8: magic, length, program bytes, where segments begin
 _EXTENDED_MAGIC: Final = b"eh00"
@@ -159,7 +159,7 @@ def _plan_value(walker: Walker, position: int) -> PlanValue:
     return PlanValue(_value(walker, position), constant, planned.u32(0), planned.u32(1) | planned.u32(2) << 32)
 
 
-def read_plan(pte: bytes, *, where: str, with_payloads: bool = True, method: str = _METHOD) -> Plan:
+def read_plan(pte: bytes, *, where: str, with_payloads: bool = True, method: str = FORWARD) -> Plan:
     """Read a method, or else the first plan, of a program; a `FormatError` names the byte that is wrong.
 
     The delegates' data are copied unless `with_payloads` is False, with the weights that methods share.
@@ -200,7 +200,7 @@ def computing_methods(pte: bytes, *, where: str) -> tuple[str, ...]:
     """
     _, plans = open_plans(pte, where)
     found = [plan.text(0) for plan in plans if plan.positions(7)]
-    return tuple(sorted(found, key=lambda name: name != _METHOD))
+    return tuple(sorted(found, key=lambda name: name != FORWARD))
 
 
 def stored_payloads(pte: bytes, *, where: str) -> list[StoredPayload]:
@@ -224,7 +224,7 @@ def open_plans(pte: bytes, where: str) -> tuple[Walker, list[Table]]:
     return walker, [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
 
 
-def _open(pte: bytes, where: str, method: str = _METHOD) -> tuple[Walker, Table, Table]:
+def _open(pte: bytes, where: str, method: str = FORWARD) -> tuple[Walker, Table, Table]:
     """Return the walker, the program and the plan of a method."""
     if pte[4:6] != IDENTIFIER[:2]:
         raise FormatError("not an ExecuTorch program (no identifier ET at byte 4)", where=where)

@@ -44,8 +44,11 @@ class Blocks:
             raise FormatError(error.message, where=error.where or self.where, hint=error.hint) from error
 
 
-def blocks_of_file(data: bytes, where: str) -> list[Blocks]:
-    """Every microcode block of the file, in execution order; none for a file without NeutronGraphs."""
+def blocks_of_file(data: bytes, where: str, *, every_method: bool = False) -> list[Blocks]:
+    """Every microcode block of the file, in execution order; none for a file without NeutronGraphs.
+
+    Of an ExecuTorch program these are the blocks of `forward`; with `every_method` those of its other methods follow.
+    """
     kind = kind_of(data)
     if kind == "tflite":
         return _of_litert(data, where)
@@ -53,28 +56,34 @@ def blocks_of_file(data: bytes, where: str) -> list[Blocks]:
         return [Blocks(where, data, b"", b"", decode_container(data, where=where), alone=True)]
     if kind == "pte":
         from openneutron.microcode.payload import BACKEND_ID, parse_payload
-        from openneutron.microcode.pte import read_plan
+        from openneutron.microcode.pte import FORWARD, computing_methods, read_plan
         from openneutron.microcode.seal import check_seal
 
         check_seal(data, where=where)
-        blobs = [blob for backend, blob in read_plan(data, where=where).payloads if backend == BACKEND_ID]
-        found = [parse_payload(blob, where=f"{where}, delegate {number}") for number, blob in enumerate(blobs)]
+        places, blobs = list[str](), list[bytes]()
+        for method in computing_methods(data, where=where) if every_method else (FORWARD,):
+            payloads = read_plan(data, where=where, method=method).payloads
+            own = [blob for backend, blob in payloads if backend == BACKEND_ID]
+            name = where if method == FORWARD else f"{where}, {method}"
+            places += [f"{name}, delegate {number}" for number in range(len(own))]
+            blobs += own
+        found = [parse_payload(blob, where=place) for blob, place in zip(blobs, places, strict=True)]
     elif kind in ("onnx", "zip"):
         raise FormatError(
             "this model is not compiled yet", where=where, hint=f"compile it: `openneutron compile {where}`"
         )
     else:
-        found = [_payload(data, where)]
+        places, found = [where], [_payload(data, where)]
     return [
         Blocks(
-            f"{where}, delegate {number}" if kind == "pte" else where,
+            place,
             payload.microcode,
             payload.weights,
             payload.kernels,
             decode_container(payload.microcode, profiling=payload.profiling, where=where),
             payload.target,
         )
-        for number, payload in enumerate(found)
+        for place, payload in zip(places, found, strict=True)
     ]
 
 

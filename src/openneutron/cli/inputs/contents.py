@@ -17,7 +17,7 @@ from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from openneutron.microcode.pte import PlanTensor
 
@@ -79,7 +79,7 @@ def contents_of(data: bytes, where: str) -> Contents:
         raise FormatError(f"this is {what}", where=where, hint=hint)
     if kind == "onnx" or where.endswith(".onnx"):
         return _of_onnx(data, where)
-    every = blocks_of_file(data, where)
+    every = blocks_of_file(data, where, every_method=True)
     graphs = tuple(_graph(blocks) for blocks in every)
     notes = tuple(f"{graph.where}: {ONLY_NXP}" for graph in graphs if graph.made_by == "nxp")
     notes += tuple(f"{blocks.where}: {note}" for blocks in every for note in _wrong_attributes(blocks))
@@ -107,6 +107,7 @@ def contents_of(data: bytes, where: str) -> Contents:
             tuple(_of_plan(f"{end}_{at}", one, _encoding(constants, end, at)) for at, one in enumerate(ends))
             for end, ends in (("input", plan.inputs), ("output", plan.outputs))
         )
+        notes += tuple(_methods(data, where))
         return Contents(
             where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes, constants
         )
@@ -122,6 +123,20 @@ def _of_onnx(data: bytes, where: str) -> Contents:
         tuple(TensorInfo(one.name, one.dtype, one.shape) for one in side) for side in (found.inputs, found.outputs)
     )
     return Contents(where, KINDS["onnx"], len(data), inputs, outputs, found.operators, notes=found.notes)
+
+
+def _methods(data: bytes, where: str) -> Iterator[str]:
+    """Say what the methods beside `forward` take and give."""
+    from openneutron.microcode.pte import FORWARD, computing_methods, read_plan
+
+    for name in computing_methods(data, where=where):
+        if name != FORWARD:
+            plan = read_plan(data, where=where, with_payloads=False, method=name)
+            ends = (
+                ", ".join(f"{one.dtype} {'x'.join(map(str, one.shape))}" for one in side)
+                for side in (plan.inputs, plan.outputs)
+            )
+            yield f"method {name} takes {next(ends)} and gives {next(ends)}"
 
 
 def _of_plan(name: str, tensor: PlanTensor, encoding: str) -> TensorInfo:

@@ -95,7 +95,7 @@ class LoadedProgram:
         self._library = _delegate()
         self._data = data
         self.reset()
-        plan = read_plan(data, where=where)
+        plan = read_plan(data, where=where, with_payloads=False)  # which would be copied
         self.inputs, self.outputs = plan.inputs, plan.outputs
         self.methods = {
             name: read_plan(data, where=where, with_payloads=False, method=name)
