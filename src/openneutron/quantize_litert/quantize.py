@@ -37,17 +37,17 @@ from openneutron.litert.passes.widen_halves import widen_halves
 from openneutron.litert.passes.widen_integers import widen_integers
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.quantize_litert.find_noise import Noise, QuantizedTensor
+from openneutron.quantize_litert.methods import BALANCES, Methods
 from openneutron.report.model import OutputAccuracy
 from openneutron.run import wire
-from openneutron.run.find_noise import Noise, QuantizedTensor
 from openneutron.run.given import bind_inputs
-from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.patience import patience
 from openneutron.sandbox.process import kill, start
 
 Array = npt.NDArray[Any]
 SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by their signatures
-_WORKER = "openneutron.run.quantize_worker"
+_WORKER = "openneutron.quantize_litert.worker"
 _PACKAGE = "ai_edge_quantizer"
 NO_METHODS = Methods()
 _TRIALS = len(BALANCES) + 4  # of a search for methods, and what they share

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from openneutron.run.methods import BALANCES, Methods
+from openneutron.quantize_litert.methods import BALANCES, Methods
 
 
 @pytest.mark.parametrize(

@@ -28,17 +28,23 @@ from openneutron.litert.passes.useful_ranges import useful_ranges
 from openneutron.litert.passes.widen_operators import widen_operators
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.quantize_litert.find_noise import (
+    Noise,
+    QuantizedTensor,
+    exact_constants,
+    measure_noise,
+    quantized_tensors,
+)
+from openneutron.quantize_litert.fit_ranges import fit_ranges
+from openneutron.quantize_litert.layer_moments import LayerMoments
+from openneutron.quantize_litert.methods import BALANCES, Methods
+from openneutron.quantize_litert.restore_biases import restore_biases
+from openneutron.quantize_litert.round_weights import round_weights
+from openneutron.quantize_litert.watch import Seen, Watched, add_seen
 from openneutron.report.accuracy import nearness
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_arrays import compare_arrays
-from openneutron.run.find_noise import Noise, QuantizedTensor, exact_constants, measure_noise, quantized_tensors
-from openneutron.run.fit_ranges import fit_ranges
-from openneutron.run.layer_moments import LayerMoments
-from openneutron.run.methods import BALANCES, Methods
-from openneutron.run.restore_biases import restore_biases
-from openneutron.run.round_weights import round_weights
 from openneutron.run.runner import LiteRtRunner
-from openneutron.run.watch import Seen, Watched, add_seen
 
 Array = npt.NDArray[Any]
 Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, first and last index

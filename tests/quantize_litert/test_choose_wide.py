@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from openneutron.run.choose_wide import choose_wide
-from openneutron.run.find_noise import Noise, QuantizedTensor
+from openneutron.quantize_litert.choose_wide import choose_wide
+from openneutron.quantize_litert.find_noise import Noise, QuantizedTensor
 
 # x -> a -> b -> c, with the noise of each tensor on one output
 CHAIN = [

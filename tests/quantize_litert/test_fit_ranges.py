@@ -9,8 +9,8 @@ import numpy as np
 
 from openneutron.litert import DType, Model
 from openneutron.litert.build import GraphBuilder
-from openneutron.run.fit_ranges import fit_ranges
-from openneutron.run.float_model import run_twin
+from openneutron.quantize_litert.fit_ranges import fit_ranges
+from openneutron.quantize_litert.float_model import run_twin
 
 
 def sums(highest: float) -> Model:

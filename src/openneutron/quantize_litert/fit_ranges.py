@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from openneutron.litert.graph import Graph, Model, copy_model
 from openneutron.litert.passes.float_twin import float_twin
-from openneutron.run.find_noise import QuantizedTensor, Run, count_samples, differences, quantized_tensors
+from openneutron.quantize_litert.find_noise import QuantizedTensor, Run, count_samples, differences, quantized_tensors
 
 Array = npt.NDArray[Any]
 

@@ -7,10 +7,10 @@ import pytest
 
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
+from openneutron.quantize_litert import float_model
+from openneutron.quantize_litert.float_model import FloatModel, NoTwin, run_twin
+from openneutron.quantize_litert.methods import Methods
 from openneutron.report.accuracy import lowest_sqnr
-from openneutron.run import float_model
-from openneutron.run.float_model import FloatModel, NoTwin, run_twin
-from openneutron.run.methods import Methods
 
 RANDOM = np.random.default_rng(7)
 SIZES = np.float32([0.02, 0.1, 1.0, 20.0])  # of channels between two layers, which equalizing makes alike

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.run.find_noise import Noise, QuantizedTensor
+from openneutron.quantize_litert.find_noise import Noise, QuantizedTensor
 
 Array = npt.NDArray[Any]
 
