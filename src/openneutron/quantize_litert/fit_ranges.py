@@ -1,17 +1,20 @@
-"""Cut the ranges of tensors where the outputs have less noise then: finer steps for all values cost a few that are cut off.
+"""Move the ends of tensors' ranges: inward where the outputs have less noise then, outward where it makes no difference.
 
-Each tensor is tried alone, with all others in float, so the order does not matter.
+Finer steps for all values cost a few that are cut off. And a tensor whose steps add little noise can afford coarser ones:
+inputs that calibration has not seen hold larger values, which are cut off otherwise. Each tensor is tried alone, with all
+others in float, so the order does not matter.
 
 Example:
-    >>> fit_ranges(quantized, {"conv", "add"}, samples, run, measure)
-    (('conv', 0.8),)
+    >>> fit_ranges(quantized, {"conv", "add"}, samples, run, measure).with_headroom(0.2)
+    (('add', 0.05, 0.05), ('conv', -0.1, 0.0))
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,59 +24,141 @@ from openneutron.litert.passes.float_twin import float_twin
 from openneutron.quantize_litert.find_noise import QuantizedTensor, Run, count_samples, differences, quantized_tensors
 
 Array = npt.NDArray[Any]
+Range = tuple[float, float]
 
-_SHARES: Final = (0.8, 0.65, 0.5)  # of a range, one after the other while there is less noise
+_SHARES: Final = (0.8, 0.65, 0.5, 0.35, 0.2)  # of an end, one after the other while there is less noise
 _SLIGHT: Final = 0.9  # where the first is worse
-_MOST: Final = 128  # tensors that are tried, those with most noise
-_LEAST: Final = 2e-3  # of the noise of an output: tensors with less stay as they are
+_RUNS: Final = 2  # times as many runs of the network as measuring each tensor once takes, so half the samples
+_MOST: Final = 128  # tensors that are cut, those with most noise
+_LEAST: Final = 2e-3  # of the noise of an output: tensors with less are not cut
+_MORE_NOISE: Final = 0.2  # of all noise, 0.8 dB: what wider ranges may add at most, the same for each tensor
+_WIDEST: Final = (
+    2.0  # times a range: four times the noise of one tensor is never noticed then, and larger values are rare
+)
+
+
+class Ends(NamedTuple):
+    """By what share of the range its ends move outward; inward where negative."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+    def of(self, before: Range) -> Range:
+        """Return the range with its ends moved; 0 stays inside."""
+        span = before[1] - before[0]
+        return min(before[0] - self.low * span, 0.0), max(before[1] + self.high * span, 0.0)
+
+
+class FittedTensor(NamedTuple):
+    """Names of tensors with one range, the range, where its ends should be, and the noise against that of a mean tensor."""
+
+    names: frozenset[str]
+    range: Range
+    ends: Ends
+    noise: float
+
+
+class FittedRanges(NamedTuple):
+    """What was measured of each tensor."""
+
+    tensors: list[FittedTensor]
+
+    def with_headroom(self, more_noise: float) -> tuple[tuple[str, float, float], ...]:
+        """Return how the ends of ranges move, by the names of float tensors.
+
+        Those that are not cut become wider: all together add at most the share `more_noise` to the noise, each the same.
+        """
+        found: dict[str, Ends] = {}
+        for one in self.tensors:
+            ends = one.ends if one.ends != Ends() else _widen(one.range, one.noise, more_noise)
+            if ends != Ends():
+                found |= dict.fromkeys(one.names, ends)
+        return tuple((name, *found[name]) for name in sorted(found))
 
 
 def fit_ranges(
     model: Model, names: Collection[str], samples: Sequence[Sequence[Array]], run: Run,
     measure: Callable[[Sequence[Array]], Array],
-) -> tuple[tuple[str, float], ...]:  # fmt: skip
-    """Return the share that is left of a range, by the names of float tensors; only those in `names` are cut.
+) -> FittedRanges:  # fmt: skip
+    """Find where the ends of ranges should be; only tensors in `names` are cut.
 
     `run` makes a function of a float model, `measure` gives the power of each output.
     """
     tensors = quantized_tensors(model.main)
     exact = run(float_twin(model, steps=()))
-    samples = samples[: count_samples(tensors)]
+    count = max(1, count_samples(tensors) // _RUNS)
+    samples = samples[:: max(1, len(samples) // count)][:count]
     base = [exact(sample) for sample in samples]
 
-    def noise_of(tensor: QuantizedTensor, share: float) -> Array:
-        rounded = run(float_twin(_with_range(model, tensor, share), steps=set(tensor.indices)))
+    def noise_of(tensor: QuantizedTensor, ends: Ends) -> Array:
+        rounded = run(float_twin(_with_ends(model, tensor, ends), steps=set(tensor.indices)))
         found = [measure(differences(rounded(one), right)) for one, right in zip(samples, base, strict=True)]
         return np.asarray(np.sum(found, axis=0))
 
-    whole = [noise_of(one, 1.0) for one in tensors]
+    whole = [noise_of(one, Ends()) for one in tensors]
     total = np.maximum(np.sum(whole, axis=0), np.finfo(np.float64).tiny)
-    found: dict[str, float] = {}
+
+    def relative_noise_of(tensor: QuantizedTensor, ends: Ends) -> float:
+        return float((noise_of(tensor, ends) / total).sum())
+
+    found = []
     order = np.argsort([-(noise / total).max() for noise in whole], kind="stable")
-    for tensor, noise in ((tensors[at], whole[at]) for at in order[:_MOST]):
-        own = _names(model.main, tensor) & set(names)
-        if not own or (noise / total).max() < _LEAST:
-            continue
-        best, share = float((noise / total).sum()), 1.0
-        for one in _SHARES:
-            figure = float((noise_of(tensor, one) / total).sum())
-            if figure >= best:
-                break
-            best, share = figure, one
-        if share == 1.0 and float((noise_of(tensor, _SLIGHT) / total).sum()) < best:
-            share = _SLIGHT
-        if share < 1.0:
-            found |= dict.fromkeys(own, share)
-    return tuple(sorted(found.items()))
+    for place, at in enumerate(order):
+        tensor, share = tensors[at], float((whole[at] / total).max())
+        own, before, ends = _names(model.main, tensor), _range(model.main, tensor), Ends()
+        if place < _MOST and own & set(names) and share >= _LEAST:
+            ends = _cut(before, float((whole[at] / total).sum()), partial(relative_noise_of, tensor))
+        found.append(FittedTensor(frozenset(own), before, ends, share * len(tensors)))
+    return FittedRanges(found)
 
 
-def _with_range(model: Model, tensor: QuantizedTensor, share: float) -> Model:
-    """Return the model with the steps of a tensor times `share`."""
+def _cut(before: Range, least: float, figure: Callable[[Ends], float]) -> Ends:
+    """Return the ends with which a figure is least, found along one end and then along the other."""
+    span = before[1] - before[0]
+    best = Ends()
+    for side in sorted((0, 1), key=lambda side: -abs(before[side])):
+
+        def improves(share: float, side: int = side) -> bool:
+            nonlocal best, least
+            moved = (share - 1.0) * abs(before[side]) / span
+            ends = Ends(moved, best.high) if side == 0 else Ends(best.low, moved)
+            found = figure(ends)
+            if found < least:
+                best, least = ends, found
+                return True
+            return False
+
+        if before[side] and not (improves(_SHARES[0]) and all(map(improves, _SHARES[1:]))) and not best[side]:
+            improves(_SLIGHT)
+    return best
+
+
+def _widen(before: Range, noise: float, more_noise: float) -> Ends:
+    """Return the ends of a wider range. One that begins or ends at 0 keeps that end: nothing behind a ReLU is negative."""
+    wider = min(_WIDEST, (1 + more_noise / max(noise, 1e-9)) ** 0.5) - 1
+    is_open = before[0] < 0, before[1] > 0
+    return Ends(*(wider / max(1, sum(is_open)) if one else 0.0 for one in is_open))
+
+
+def _range(graph: Graph, tensor: QuantizedTensor) -> Range:
+    how = graph.tensors[tensor.indices[0]].quantization
+    assert how is not None
+    scale, zero = how.scalar
+    return (-128 - zero) * scale, (127 - zero) * scale
+
+
+def _with_ends(model: Model, tensor: QuantizedTensor, ends: Ends) -> Model:
+    """Return the model with other ends of a tensor's range."""
+    if ends == Ends():
+        return model
+    low, high = ends.of(_range(model.main, tensor))
+    scale = (high - low) / 255
+    zero = int(np.clip(round(-128 - low / scale), -128, 127))
     made = copy_model(model)
     for at in tensor.indices:
         one = made.main.tensors[at]
         assert one.quantization is not None
-        one.quantization = replace(one.quantization, scale=tuple(scale * share for scale in one.quantization.scale))
+        one.quantization = replace(one.quantization, scale=(scale,), zero_point=(zero,))
     return made
 
 

@@ -35,7 +35,7 @@ from openneutron.quantize_litert.find_noise import (
     measure_noise,
     quantized_tensors,
 )
-from openneutron.quantize_litert.fit_ranges import fit_ranges
+from openneutron.quantize_litert.fit_ranges import Ends, fit_ranges
 from openneutron.quantize_litert.layer_moments import LayerMoments
 from openneutron.quantize_litert.methods import BALANCES, Methods
 from openneutron.quantize_litert.restore_biases import restore_biases
@@ -50,6 +50,9 @@ Array = npt.NDArray[Any]
 Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, first and last index
 
 _COMPARED: Final = 16  # samples on which two models are compared
+_HELD_SHARE: Final = 3  # one in so many samples is held out
+_FEWEST_HELD: Final = 4  # fewer say little of others
+_HEADROOMS: Final = (0.2, 0.05, 0.5)  # 0.8 dB of noise for wider ranges, less, and more: what networks differ in
 _LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
 
 
@@ -67,15 +70,20 @@ class _Floating:
 
 
 class FloatModel:
-    """The model, what its tensors hold on samples, and its outputs."""
+    """The model, what its tensors hold on samples, and its outputs.
 
-    def __init__(self, data: bytes, samples: Sequence[Sequence[Array]]) -> None:
-        self.data, self.samples = data, samples
+    The first samples, so many as `held`, set no ranges and round no weights: what is found without them is judged on them.
+    """
+
+    def __init__(self, data: bytes, samples: Sequence[Sequence[Array]], held: int = 0) -> None:
+        self.data, self.samples, self.held = data, samples, held
         self.seen: dict[str, Seen] = {}
         self.wanted: list[list[Array]] = []
         watched = Watched(data)
         for number, sample in enumerate(samples):
-            add_seen(self.seen, watched.run(sample))
+            values = watched.run(sample)
+            if number >= held:
+                add_seen(self.seen, values)
             if number < _COMPARED:
                 self.wanted.append(watched.outputs())
         self._watched = watched
@@ -83,26 +91,37 @@ class FloatModel:
         self._floats: dict[Balance | None, _Floating] = {}
 
     def search(self, goal: float) -> tuple[Methods, int]:
-        """Return the methods that cost no cycles and come nearest to a goal, and how many were tried."""
+        """Return the methods that cost no cycles and come nearest to a goal, and how many were tried.
+
+        They are judged on samples that are held out of calibration, where there are enough.
+        """
+        held = min(_COMPARED, len(self.samples) // _HELD_SHARE)
+        trials = self if held < _FEWEST_HELD else FloatModel(self.data, self.samples, held)
+        return trials._search(goal)
+
+    def _search(self, goal: float) -> tuple[Methods, int]:
         first = [Methods(balance, round_weights=True) for balance in (None, *BALANCES)]
         scores = sorted(((self._score(one, goal), one) for one in first), key=lambda pair: pair[0], reverse=True)
         (highest, best), tried = scores[0], len(scores)
-        # Cutting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
-        for _, start in scores[:2]:
-            cut = dataclasses.replace(start, ranges=self._fit_ranges(start))
-            tried += 1
-            if cut.ranges and self._score(cut, goal) > highest + _LEAST_GAIN_DB:
-                return cut, tried
+        # Fitting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
+        fitted = [one for _, start in scores[:2] for one in self._with_fitted_ranges(start)]
+        ranked = sorted(((self._score(one, goal), one) for one in fitted), key=lambda pair: pair[0], reverse=True)
+        tried += len(ranked)
+        # Samples that were not held out do not show what headroom is for, so it is kept where it makes no difference.
+        if ranked and ranked[0][0] > highest - _LEAST_GAIN_DB:
+            return ranked[0][1], tried
         return best, tried
 
-    def _fit_ranges(self, methods: Methods) -> tuple[tuple[str, float], ...]:
+    def _with_fitted_ranges(self, methods: Methods) -> list[Methods]:
+        """Return the methods with ranges that are fitted, and with more or less headroom where held-out samples judge it."""
         made = self.quantize("int8", (), methods)
         last = last_names(made.main)  # what is cut off an output is seen
-        names = self.seen.keys() - last
         try:
-            return fit_ranges(made, names, self.samples, run_twin, _power)
+            fitted = fit_ranges(made, self.seen.keys() - last, self.samples, run_twin, _power)
         except NoTwin:
-            return ()
+            return []
+        headrooms = _HEADROOMS if self.held else _HEADROOMS[:1]
+        return [dataclasses.replace(methods, ranges=fitted.with_headroom(one)) for one in headrooms]
 
     def quantize(self, activations: str, others: Sequence[str], methods: Methods) -> Model:
         """Quantize with these activations, and with the other width for operators by the names of their outputs."""
@@ -112,9 +131,10 @@ class FloatModel:
         model, ranges, names = read_model(floating.data), dict(floating.ranges), list(others)
         if activations == "int8":
             exact = _exact_names(model.main, set(others))
-            for name, share in methods.ranges:
-                if name not in exact:
-                    ranges[name] = ranges[name][0] * share, ranges[name][1] * share
+            for name, *moved in methods.ranges:
+                if name in ranges:  # steps of 16 bits are fine enough: nothing is cut
+                    ends = Ends(*(max(one, 0.0) for one in moved) if name in exact else moved)
+                    ranges[name] = ends.of(ranges[name])
         if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
             ranges |= more
             names += more
@@ -184,7 +204,7 @@ class FloatModel:
     def _layer_moments(self) -> LayerMoments:
         if self._moments is None:
             self._moments = LayerMoments(read_model(self.data).main)
-            for sample in self.samples:
+            for sample in self.samples[self.held :]:
                 self._moments.add(self._watched.run(sample))
         return self._moments
 
