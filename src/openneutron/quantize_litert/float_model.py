@@ -184,7 +184,7 @@ class FloatModel:
         try:
             return tensors, measure_noise(made, tensors, self.samples, self.wanted, run_twin, measure, constants)
         except NoTwin:
-            return [], Noise([], [0.0])
+            return [], Noise(np.zeros((0, 1)), np.zeros(1))
 
     def _score(self, methods: Methods, goal: float) -> float:
         made = self.quantize("int8", (), methods)

@@ -177,7 +177,8 @@ class FloatQuantizer:
             {"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=self.count + _TRIALS
         )
         tensors = [QuantizedTensor([], set(one), set(other), size) for one, other, size in answer["tensors"]]
-        return tensors, Noise(answer["alone"], answer["floor"])
+        floor = np.array(answer["floor"])
+        return tensors, Noise(np.array(answer["alone"]).reshape(len(tensors), len(floor)), floor)
 
     def _made(self, request: dict[str, Any], runs: int) -> QuantizedModel:
         answer, model = self._ask(request, runs=runs)

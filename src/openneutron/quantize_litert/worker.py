@@ -43,7 +43,7 @@ def _serve(model: FloatModel, request: dict[str, Any]) -> tuple[dict[str, Any], 
     if request["do"] == "noise":
         tensors, noise = model.noise(methods, [tuple(one) for one in request["parts"]])
         ends = [[sorted(one.makers), sorted(one.readers), one.elements] for one in tensors]
-        return {"tensors": ends, "alone": noise.alone, "floor": noise.floor}, b""
+        return {"tensors": ends, "alone": noise.alone.tolist(), "floor": noise.floor.tolist()}, b""
     if request["do"] == "search":
         methods, tried = model.search(request["goal"])
     made = model.quantize(request["activations"], request["wide"], methods)
