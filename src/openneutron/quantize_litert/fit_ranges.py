@@ -5,7 +5,7 @@ inputs that calibration has not seen hold larger values, which are cut off other
 others in float, so the order does not matter.
 
 Example:
-    >>> fit_ranges(quantized, {"conv", "add"}, samples, run, measure).with_headroom(0.2)
+    >>> fit_ranges(quantized, {"conv", "add"}, samples, run, measure)
     (('add', 0.05, 0.05), ('conv', -0.1, 0.0))
 """
 
@@ -28,7 +28,6 @@ Range = tuple[float, float]
 
 _SHARES: Final = (0.8, 0.65, 0.5, 0.35, 0.2)  # of an end, one after the other while there is less noise
 _SLIGHT: Final = 0.9  # where the first is worse
-_RUNS: Final = 2  # times as many runs of the network as measuring each tensor once takes, so half the samples
 _MOST: Final = 128  # tensors that are cut, those with most noise
 _LEAST: Final = 2e-3  # of the noise of an output: tensors with less are not cut
 _MORE_NOISE: Final = 0.2  # of all noise, 0.8 dB: what wider ranges may add at most, the same for each tensor
@@ -49,45 +48,18 @@ class Ends(NamedTuple):
         return min(before[0] - self.low * span, 0.0), max(before[1] + self.high * span, 0.0)
 
 
-class FittedTensor(NamedTuple):
-    """Names of tensors with one range, the range, where its ends should be, and the noise against that of a mean tensor."""
-
-    names: frozenset[str]
-    range: Range
-    ends: Ends
-    noise: float
-
-
-class FittedRanges(NamedTuple):
-    """What was measured of each tensor."""
-
-    tensors: list[FittedTensor]
-
-    def with_headroom(self, more_noise: float) -> tuple[tuple[str, float, float], ...]:
-        """Return how the ends of ranges move, by the names of float tensors.
-
-        Those that are not cut become wider: all together add at most the share `more_noise` to the noise, each the same.
-        """
-        found: dict[str, Ends] = {}
-        for one in self.tensors:
-            ends = one.ends if one.ends != Ends() else _widen(one.range, one.noise, more_noise)
-            if ends != Ends():
-                found |= dict.fromkeys(one.names, ends)
-        return tuple((name, *found[name]) for name in sorted(found))
-
-
 def fit_ranges(
     model: Model, names: Collection[str], samples: Sequence[Sequence[Array]], run: Run,
     measure: Callable[[Sequence[Array]], Array],
-) -> FittedRanges:  # fmt: skip
-    """Find where the ends of ranges should be; only tensors in `names` are cut.
+) -> tuple[tuple[str, float, float], ...]:  # fmt: skip
+    """Return how the ends of ranges move, by the names of float tensors; only those in `names` are cut.
 
     `run` makes a function of a float model, `measure` gives the power of each output.
     """
     tensors = quantized_tensors(model.main)
     exact = run(float_twin(model, steps=()))
-    count = max(1, count_samples(tensors) // _RUNS)
-    samples = samples[:: max(1, len(samples) // count)][:count]
+    count = count_samples(tensors)
+    samples = samples[:: max(1, len(samples) // count)][:count]  # from all: held out, and of all classes
     base = [exact(sample) for sample in samples]
 
     def noise_of(tensor: QuantizedTensor, ends: Ends) -> Array:
@@ -101,15 +73,18 @@ def fit_ranges(
     def relative_noise_of(tensor: QuantizedTensor, ends: Ends) -> float:
         return float((noise_of(tensor, ends) / total).sum())
 
-    found = []
+    found: dict[str, Ends] = {}
     order = np.argsort([-(noise / total).max() for noise in whole], kind="stable")
     for place, at in enumerate(order):
         tensor, share = tensors[at], float((whole[at] / total).max())
         own, before, ends = _names(model.main, tensor), _range(model.main, tensor), Ends()
         if place < _MOST and own & set(names) and share >= _LEAST:
             ends = _cut(before, float((whole[at] / total).sum()), partial(relative_noise_of, tensor))
-        found.append(FittedTensor(frozenset(own), before, ends, share * len(tensors)))
-    return FittedRanges(found)
+        if ends == Ends():
+            ends = widen(before, share * len(tensors))
+        if ends != Ends():
+            found |= dict.fromkeys(own, ends)
+    return tuple((name, *found[name]) for name in sorted(found))
 
 
 def _cut(before: Range, least: float, figure: Callable[[Ends], float]) -> Ends:
@@ -133,9 +108,16 @@ def _cut(before: Range, least: float, figure: Callable[[Ends], float]) -> Ends:
     return best
 
 
-def _widen(before: Range, noise: float, more_noise: float) -> Ends:
-    """Return the ends of a wider range. One that begins or ends at 0 keeps that end: nothing behind a ReLU is negative."""
-    wider = min(_WIDEST, (1 + more_noise / max(noise, 1e-9)) ** 0.5) - 1
+def widen(before: Range, noise: float) -> Ends:
+    """Return the ends of a wider range; `noise` is the tensor's against that of a mean tensor.
+
+    One that begins or ends at 0 keeps that end: nothing behind a ReLU is negative.
+
+    Example:
+        >>> widen((0.0, 6.0), 0.1).of((0.0, 6.0))
+        (0.0, 10.392304845413264)
+    """
+    wider = min(_WIDEST, (1 + _MORE_NOISE / max(noise, 1e-9)) ** 0.5) - 1
     is_open = before[0] < 0, before[1] > 0
     return Ends(*(wider / max(1, sum(is_open)) if one else 0.0 for one in is_open))
 

@@ -49,11 +49,11 @@ from openneutron.run.runner import LiteRtRunner
 Array = npt.NDArray[Any]
 Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, first and last index
 
-_COMPARED: Final = 16  # samples on which two models are compared
+_COMPARED: Final = 32  # samples on which two models are compared
 _HELD_SHARE: Final = 3  # one in so many samples is held out
+_MOST_HELD: Final = 16  # more say no more
 _FEWEST_HELD: Final = 4  # fewer say little of others
-_HEADROOMS: Final = (0.2, 0.05, 0.5)  # 0.8 dB of noise for wider ranges, less, and more: what networks differ in
-_LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
+_CHANCE_DB: Final = 1.0  # by so much figures on few samples differ for no reason
 
 
 class NoTwin(Exception):
@@ -95,7 +95,7 @@ class FloatModel:
 
         They are judged on samples that are held out of calibration, where there are enough.
         """
-        held = min(_COMPARED, len(self.samples) // _HELD_SHARE)
+        held = min(_MOST_HELD, len(self.samples) // _HELD_SHARE)
         trials = self if held < _FEWEST_HELD else FloatModel(self.data, self.samples, held)
         return trials._search(goal)
 
@@ -104,24 +104,20 @@ class FloatModel:
         scores = sorted(((self._score(one, goal), one) for one in first), key=lambda pair: pair[0], reverse=True)
         (highest, best), tried = scores[0], len(scores)
         # Fitting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
-        fitted = [one for _, start in scores[:2] for one in self._with_fitted_ranges(start)]
-        ranked = sorted(((self._score(one, goal), one) for one in fitted), key=lambda pair: pair[0], reverse=True)
+        fitted = [dataclasses.replace(start, ranges=self._fit_ranges(start)) for _, start in scores[:2]]
+        ranked = sorted(((self._score(one, goal), one) for one in fitted if one.ranges), key=lambda pair: pair[0])
         tried += len(ranked)
-        # Samples that were not held out do not show what headroom is for, so it is kept where it makes no difference.
-        if ranked and ranked[0][0] > highest - _LEAST_GAIN_DB:
-            return ranked[0][1], tried
-        return best, tried
+        # Few samples seldom show what headroom is for, so it is kept where it makes no great difference.
+        return (ranked[-1][1] if ranked and ranked[-1][0] > highest - _CHANCE_DB else best), tried
 
-    def _with_fitted_ranges(self, methods: Methods) -> list[Methods]:
-        """Return the methods with ranges that are fitted, and with more or less headroom where held-out samples judge it."""
+    def _fit_ranges(self, methods: Methods) -> tuple[tuple[str, float, float], ...]:
         made = self.quantize("int8", (), methods)
         last = last_names(made.main)  # what is cut off an output is seen
+        names = self.seen.keys() - last
         try:
-            fitted = fit_ranges(made, self.seen.keys() - last, self.samples, run_twin, _power)
+            return fit_ranges(made, names, self.samples, run_twin, _power)
         except NoTwin:
-            return []
-        headrooms = _HEADROOMS if self.held else _HEADROOMS[:1]
-        return [dataclasses.replace(methods, ranges=fitted.with_headroom(one)) for one in headrooms]
+            return ()
 
     def quantize(self, activations: str, others: Sequence[str], methods: Methods) -> Model:
         """Quantize with these activations, and with the other width for operators by the names of their outputs."""
