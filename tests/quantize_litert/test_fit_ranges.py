@@ -10,7 +10,7 @@ import pytest
 
 from openneutron.litert import DType, Model
 from openneutron.litert.build import GraphBuilder
-from openneutron.quantize_litert.fit_ranges import Ends, fit_ranges, widen
+from openneutron.quantize_litert.fit_ranges import Ends, fit_ranges, hold, widen
 from openneutron.quantize_litert.float_model import run_twin
 
 
@@ -40,14 +40,14 @@ def ends_of(highest: float, *names: str, samples: Sequence[Any] = SAMPLES) -> di
 def test_a_wide_range_is_cut_and_a_full_one_is_not() -> None:
     found = ends_of(8.0, "x", "y")
     low, high = found["x"].of((-8.0, 8.0))
-    assert -4.0 < low < -1.0 and 1.0 < high < 4.0 and found["y"].low < 0
+    assert -low == pytest.approx(4.0, abs=0.05) and high == pytest.approx(4.0, abs=0.05) and found["y"].low < 0
     assert ends_of(8.0, "x")["y"].low > 0
     assert ends_of(2.0, "y")["y"].low > 0
 
 
 def test_each_end_is_cut_for_itself() -> None:
     low, high = ends_of(2.0, "x", samples=[(np.abs(one[0]),) for one in SAMPLES])["x"].of((-2.0, 2.0))
-    assert low > -0.5 and high > 0.9
+    assert low == pytest.approx(-1.0, abs=0.05) and low > -high
 
 
 def test_headroom_goes_to_tensors_with_little_noise_and_not_below_zero() -> None:
@@ -55,3 +55,10 @@ def test_headroom_goes_to_tensors_with_little_noise_and_not_below_zero() -> None
     assert widen((0.0, 1.0), 0.001).of((0.0, 1.0)) == (0.0, 2.0)
     assert widen((-3.0, 0.0), 0.001).of((-3.0, 0.0)) == (-6.0, 0.0)
     assert widen((-1.0, 1.0), 10.0).high == pytest.approx(0.005, rel=0.01)
+
+
+def test_a_range_is_held_with_0_as_one_of_its_steps() -> None:
+    low, high = hold((-3.1, 65.3))
+    step = (high - low) / 255
+    assert step == pytest.approx((65.3 + 3.1) / 255) and low / step == pytest.approx(round(low / step))
+    assert hold((low, high)) == pytest.approx((low, high)) and hold((0.0, 0.0)) == (0.0, 0.0)

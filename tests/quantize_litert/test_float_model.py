@@ -54,7 +54,7 @@ def test_samples_that_are_held_out_set_no_ranges_and_judge() -> None:
     assert len(model.wanted) == 4 and np.abs(model.wanted[0][0]).max() > 5 * np.abs(model.wanted[1][0]).max()
 
 
-@pytest.mark.parametrize(("count", "held"), [(11, [0]), (12, [0, 4]), (60, [0, 16])])
+@pytest.mark.parametrize(("count", "held"), [(23, [0]), (24, [0, 8]), (60, [0, 16])])
 def test_a_search_holds_out_a_third_of_enough_samples(
     count: int, held: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

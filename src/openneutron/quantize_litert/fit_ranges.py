@@ -26,11 +26,12 @@ from openneutron.quantize_litert.find_noise import QuantizedTensor, Run, count_s
 Array = npt.NDArray[Any]
 Range = tuple[float, float]
 
-_SHARES: Final = (0.8, 0.65, 0.5, 0.35, 0.2)  # of an end, one after the other while there is less noise
+_SHARES: Final = (0.8, 0.65, 0.5)  # of an end, one after the other while there is less noise
 _SLIGHT: Final = 0.9  # where the first is worse
 _MOST: Final = 128  # tensors that are cut, those with most noise
 _LEAST: Final = 2e-3  # of the noise of an output: tensors with less are not cut
 _MORE_NOISE: Final = 0.2  # of all noise, 0.8 dB: what wider ranges may add at most, the same for each tensor
+_FIXED: Final = frozenset({"LOGISTIC", "TANH", "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"})  # LiteRT wants one scale
 _WIDEST: Final = (
     2.0  # times a range: four times the noise of one tensor is never noticed then, and larger values are rare
 )
@@ -43,9 +44,30 @@ class Ends(NamedTuple):
     high: float = 0.0
 
     def of(self, before: Range) -> Range:
-        """Return the range with its ends moved; 0 stays inside."""
+        """Return the range with its ends moved; 0 stays inside.
+
+        For the same steps as were measured, `before` has to be what INT8 holds, see `hold`.
+        """
         span = before[1] - before[0]
         return min(before[0] - self.low * span, 0.0), max(before[1] + self.high * span, 0.0)
+
+
+def hold(before: Range) -> Range:
+    """Return the range that INT8 holds for another: 0 becomes one of its steps.
+
+    A tensor that has one value in most places loses much or nothing by where that lies between two steps, so what is measured
+    with some steps says little of others that are nearly the same.
+
+    Example:
+        >>> hold((-3.0, 252.0))
+        (-3.0, 252.0)
+    """
+    low, high = min(before[0], 0.0), max(before[1], 0.0)
+    scale = (high - low) / 255
+    if not scale:
+        return before
+    zero = int(np.clip(round(-128 - low / scale), -128, 127))
+    return (-128 - zero) * scale, (127 - zero) * scale
 
 
 def fit_ranges(
@@ -56,7 +78,8 @@ def fit_ranges(
 
     `run` makes a function of a float model, `measure` gives the power of each output.
     """
-    tensors = quantized_tensors(model.main)
+    fixed = {at for op in model.main.operators if op.code in _FIXED for at in op.outputs}
+    tensors = [one for one in quantized_tensors(model.main) if fixed.isdisjoint(one.indices)]
     exact = run(float_twin(model, steps=()))
     count = count_samples(tensors)
     samples = samples[:: max(1, len(samples) // count)][:count]  # from all: held out, and of all classes

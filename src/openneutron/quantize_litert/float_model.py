@@ -35,7 +35,7 @@ from openneutron.quantize_litert.find_noise import (
     measure_noise,
     quantized_tensors,
 )
-from openneutron.quantize_litert.fit_ranges import Ends, fit_ranges
+from openneutron.quantize_litert.fit_ranges import Ends, fit_ranges, hold
 from openneutron.quantize_litert.layer_moments import LayerMoments
 from openneutron.quantize_litert.methods import BALANCES, Methods
 from openneutron.quantize_litert.restore_biases import restore_biases
@@ -52,7 +52,7 @@ Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, f
 _COMPARED: Final = 32  # samples on which two models are compared
 _HELD_SHARE: Final = 3  # one in so many samples is held out
 _MOST_HELD: Final = 16  # more say no more
-_FEWEST_HELD: Final = 4  # fewer say little of others
+_FEWEST_HELD: Final = 8  # fewer say little of others, and leave too few for the ranges
 _CHANCE_DB: Final = 1.0  # by so much figures on few samples differ for no reason
 
 
@@ -130,7 +130,7 @@ class FloatModel:
             for name, *moved in methods.ranges:
                 if name in ranges:  # steps of 16 bits are fine enough: nothing is cut
                     ends = Ends(*(max(one, 0.0) for one in moved) if name in exact else moved)
-                    ranges[name] = ends.of(ranges[name])
+                    ranges[name] = ends.of(hold(ranges[name]))
         if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
             ranges |= more
             names += more
