@@ -19,6 +19,7 @@ from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, check_options, refuse_inapplicable
 from openneutron.program import Program
 from openneutron.terminal.quiet import quiet, without_torch_internals
+from openneutron.unsupported_files import refuse_unsupported_file
 
 if TYPE_CHECKING:
     from openneutron.sandbox.supervisor import Limits
@@ -92,6 +93,8 @@ def compile(
     cut, is_file = given.pop("cut_head", False), isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
     if cut and not is_file:
         raise OptionError("cut_head is for ONNX and LiteRT files", hint="leave the end out of the module")
+    if isinstance(source, (str, os.PathLike)):
+        refuse_unsupported_file(Path(source))
     is_onnx = is_file and _is_onnx(source)
     if sizes and not is_onnx:
         raise OptionError("sizes are for ONNX models", hint="other models have fixed shapes")
@@ -197,10 +200,10 @@ def _import_onnx(
     if example_inputs is not None:
         raise OptionError("example_inputs are for PyTorch models", hint="give sizes; an ONNX model knows its inputs")
     with torch_lock():
-        found = load(source, sizes=sizes, name=name, cut=cut)
+        found = load(source, sizes=sizes, name=name, cut=cut, anew=calibration is not None)
     stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
     if found.quantized and calibration is not None:
-        raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
+        raise OptionError("the model is quantized already", where=found.where, hint=found.keeps_scales)
     model = found.program if found.quantized else found.module
     return model, found.example_inputs, stem, tuple(found.inputs), found.notes
 

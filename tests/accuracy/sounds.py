@@ -131,10 +131,10 @@ def _library() -> tuple[Any, int]:
     return library, rate
 
 
-def log_mel(sound: Any, bands: int, frames: int) -> Any:
-    """Slaney's mel bands as DNSMOS takes them: decibels below the loudest, 40 of them as 1."""
-    power = np.abs(_frames(sound, 321, 160, frames)) ** 2
-    level = 10 * np.log10(np.maximum(_mel_bands(bands, 321) @ power.T, 1e-10)).T
+def log_mel(sound: Any, bands: int, frames: int, window: int = 321, hop: int = 160) -> Any:
+    """Slaney's mel bands as DNSMOS and AECMOS take them: decibels below the loudest, 40 of them as 1."""
+    power = np.abs(_frames(sound, window, hop, frames)) ** 2
+    level = 10 * np.log10(np.maximum(_mel_bands(bands, window) @ power.T, 1e-10)).T
     level = np.maximum(level - level.max(), -80)
     return ((level + 40) / 40).astype(np.float32)
 
@@ -164,9 +164,19 @@ def _mel_bands(bands: int, window: int) -> Any:
     return triangles * (2 / (high - low))
 
 
+def echo(rng: np.random.Generator, role: Role, frames: int) -> Any:
+    """What the far side says, the microphone with its echo, and the microphone after a canceller that leaves some of it."""
+    samples, late = 256 * frames, int(rng.integers(400, 2400))
+    far, near = speech(rng, role, samples), speech(rng, role, samples)
+    heard = np.convolve(far, rng.normal(0, 1, 200) * np.exp(-np.arange(200) / 40))[:samples] * rng.uniform(0.05, 0.3)
+    heard = np.concatenate([np.zeros(late), heard[:-late]])
+    sides = far, near + heard, near + heard * rng.uniform(0.0, 0.5)
+    return np.stack([log_mel(np.clip(one, -1, 1), 160, frames, 513, 256) for one in sides]).astype(np.float32)
+
+
 def wake_bands(sound: Any) -> Any:
     """The bands that openWakeWord's embedding takes, by its own network for them."""
-    (found,) = _session("openwakeword", "openwakeword/resources/models/melspectrogram.onnx").run(
+    (found,) = open_session("openwakeword", "openwakeword/resources/models/melspectrogram.onnx").run(
         None, {"input": sound[None] * 32767}
     )
     return found.reshape(-1, 32) / 10 + 2
@@ -176,13 +186,13 @@ def wake_embeddings(sound: Any) -> Any:
     """Sixteen embeddings, 80 ms apart, by openWakeWord's own network."""
     bands = wake_bands(sound)
     windows = np.stack([bands[8 * at : 8 * at + 76] for at in range(16)])[..., None].astype(np.float32)
-    embed = _session("openwakeword", "openwakeword/resources/models/embedding_model.onnx")
+    embed = open_session("openwakeword", "openwakeword/resources/models/embedding_model.onnx")
     return embed.run(None, {"input_1": windows})[0].reshape(1, 16, 96)
 
 
 def voice_chunk(rng: np.random.Generator, role: Role) -> tuple[Any, Any]:
     """A chunk of speech for Silero's detector, and the state that it has come to on the chunks before."""
-    session = _session("silero-vad", "silero_vad/data/silero_vad.onnx")
+    session = open_session("silero-vad", "silero_vad/data/silero_vad.onnx")
     sound, chunks = speech(rng, role, 64 + 512 * 16), int(rng.integers(1, 17))
     state = np.zeros((2, 1, 128), np.float32)
     for at in range(chunks):
@@ -193,7 +203,8 @@ def voice_chunk(rng: np.random.Generator, role: Role) -> tuple[Any, Any]:
 
 
 @cache
-def _session(package: str, file: str) -> Any:
+def open_session(package: str, file: str) -> Any:
+    """onnxruntime's session of a network of a package."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

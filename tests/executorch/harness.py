@@ -170,7 +170,7 @@ def _run_partition(partition: Any, arguments_: list[torch.Tensor]) -> list[torch
         feeds.append(x.contiguous().numpy().reshape(graph.tensors[tensor].shape))
     outputs = reference(partition.litert, feeds)
     return [
-        torch.from_numpy(np.moveaxis(y, -1, 1).copy() if layout else y.copy())
+        torch.from_numpy(np.moveaxis(y, -1, 1).copy() if layout else np.asarray(y).copy())
         for y, layout in zip(outputs, partition.output_formats, strict=True)
     ]
 

@@ -101,6 +101,49 @@ def test_a_branch_is_chosen_and_a_loop_unrolled() -> None:
     assert operators(imports_equal(made, (2,))) == ["add", "add", "add", "relu"]
 
 
+def _decided_by_inputs(branches: tuple[Any, Any]) -> Any:
+    nodes = [
+        node("ReduceMax", ["x"], ["m"], keepdims=0),
+        node("Less", ["m", "limit"], ["c"]),
+        node("If", ["c"], ["y"], "/if", then_branch=branches[0], else_branch=branches[1]),
+    ]
+    return model(nodes, {"x": [4]}, ["y"], {"limit": np.float32(0.1)})
+
+
+@pytest.mark.parametrize("largest", [0.05, 2.0])
+def test_both_branches_are_computed_where_the_inputs_choose_one(largest: float) -> None:
+    made = _decided_by_inputs((_branch("Relu"), _branch("Neg")))
+    imported = load(made.SerializeToString())
+    assert operators(imported) == ["amax", "lt", "relu", "neg", "where"]
+    assert imported.notes == ("node `/if` (If): both branches are computed, because the inputs choose one",)
+    x = np.array([-1.0, largest, 0.0, -3.0], np.float32)
+    (wanted,), (y,) = run_reference(made, {"x": x}), imported.program.module()(torch.from_numpy(x))
+    np.testing.assert_array_equal(y.detach().numpy(), wanted)
+
+
+def test_a_branch_that_calibration_never_takes_has_its_range() -> None:
+    made = _decided_by_inputs((_branch("Softplus"), _branch("Neg")))
+    samples = [(torch.rand(4) * 0.8 + 0.2,) for _ in range(8)]
+    program = openneutron.compile(made.SerializeToString(), calibration=samples, quality="plain")
+    assert all(one.delegated for one in program.report.nodes if one.code != "border")
+    x = torch.tensor([0.0, 0.05, 0.01, 0.02])
+    assert torch.allclose(program.run(x)[0], torch.nn.functional.softplus(x), atol=0.02)
+
+
+def test_sizes_that_a_network_does_not_take_are_told_in_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[2], strides=[2]), node("Add", ["p", "w"], ["y"], "/add")]
+    made = model(nodes, {"x": [1, 1, "n"]}, ["y"], {"w": np.zeros((1, 1, 4), np.float32)}).SerializeToString()
+    with pytest.raises(OpenNeutronError, match=r"`/add`.*contradict each other.*give sizes that the network takes"):
+        load(made, sizes={"n": 12})
+    assert not capfd.readouterr().err
+
+
+def test_a_float_is_true_unless_it_is_zero() -> None:
+    nodes = [node("Cast", ["x"], ["c"], to=TensorProto.BOOL), node("Where", ["c", "x", "one"], ["y"])]
+    imported = imports_equal(model(nodes, {"x": [4]}, ["y"], {"one": np.float32(1)}), (4,))
+    assert operators(imported) == ["ne", "where"]
+
+
 def test_initializers_may_be_inputs_too() -> None:
     made = convnet()
     made.graph.input.append(helper.make_tensor_value_info("w1", TensorProto.FLOAT, [8, 3, 3, 3]))
@@ -124,6 +167,17 @@ def _branch(op: str) -> Any:
     return helper.make_graph(
         [node(op, ["x"], [op])], op, [], [helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])]
     )
+
+
+def _endless() -> Any:
+    values = {"i": (TensorProto.INT64, []), "c": (TensorProto.BOOL, []), "a": (TensorProto.FLOAT, [4])}
+    made = {
+        f"{name}_{side}": helper.make_tensor_value_info(f"{name}_{side}", *values[name])
+        for name in "ica"
+        for side in "io"
+    }
+    steps = [node("Identity", ["c_i"], ["c_o"]), node("Relu", ["a_i"], ["a_o"])]
+    return helper.make_graph(steps, "body", [made["i_i"], made["c_i"], made["a_i"]], [made["c_o"], made["a_o"]])
 
 
 def _counts_words() -> Any:
@@ -157,16 +211,27 @@ REFUSED: dict[str, tuple[Any, str]] = {
         model([node("NonZero", ["x"], ["y"], "/nz")], {"x": [4]}, ["y"], types={"y": TensorProto.INT64}),
         "node `/nz`.*computed from the model's inputs",
     ),
-    "a condition that depends on data": (
+    "branches of other shapes that data chooses": (
         model(
             [
                 node("ReduceMax", ["x"], ["m"], keepdims=0),
                 node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
-                node("If", ["c"], ["y"], "/if", then_branch=_branch("Relu"), else_branch=_branch("Neg")),
+                node("If", ["c"], ["y"], "/if", then_branch=_branch("Relu"), else_branch=_branch("ReduceMax")),
             ],
             {"x": [4]}, ["y"],
         ),
-        "node `/if` .If.: its condition is computed",
+        r"node `/if` .If.: the inputs decide whether its result is torch.float32 of shape .4. or torch.float32 of shape .1.",
+    ),
+    "a loop that data ends": (
+        model(
+            [
+                node("ReduceMax", ["x"], ["m"], keepdims=0),
+                node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
+                node("Loop", ["", "c", "x"], ["y"], "/loop", body=_endless()),
+            ],
+            {"x": [4]}, ["y"],
+        ),
+        "node `/loop` .Loop.: its condition is computed from the model's inputs",
     ),
     "boxes that depend on data": (
         model(

@@ -72,8 +72,47 @@ def test_a_compiled_one_is_one_partition_with_its_own_scales(tmp_path: Path) -> 
     (wanted,) = run_reference(str(path), [image]).values()
     (got,) = program.run(torch.from_numpy(image))
     assert np.abs(got.numpy() - wanted).max() <= 1.01 * scale
-    with pytest.raises(OptionError, match="quantized already"):
-        openneutron.compile(path, calibration=[(torch.from_numpy(image),)])
+
+
+@pytest.mark.parametrize("name", ["QDQ, UINT8", "QDQ, INT8 per channel"])
+def test_calibration_data_quantize_it_anew(name: str, tmp_path: Path) -> None:
+    path = quantized(tmp_path, *FORMS[name])
+    assert not load(path, anew=True).quantized
+    samples = [(torch.from_numpy(image),) for image in images(8)]
+    program = openneutron.compile(path, calibration=samples, optimize="fast", quality="plain")
+    assert {one.code for one in program.report.nodes if not one.delegated} == {"border"}
+    assert any("it is quantized anew" in one for one in program.report.notes)
+    plain = convnet().SerializeToString()
+    wanted = np.stack([next(iter(run_reference(plain, [image]).values())) for image in images(4)])
+    got = np.stack([program.run(*one)[0].numpy() for one in samples[:4]])
+    assert 10 * np.log10(np.square(wanted).sum() / np.square(wanted - got).sum()) > 20
+
+
+def test_operators_on_stored_integers_keep_their_scales(tmp_path: Path) -> None:
+    path = quantized(tmp_path, *FORMS["QOperator, UINT8"])
+    with pytest.raises(
+        OptionError, match=r"quantized already.*leave calibration out: its operators on stored integers"
+    ):
+        openneutron.compile(path, calibration=[(torch.from_numpy(one),) for one in images(1)])
+
+
+def test_what_is_quantized_in_parts_alone_says_how_to_get_the_rest_onto_the_npu() -> None:
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("Conv", ["d", "w"], ["c"]), node("QuantizeLinear", ["c", "s", "z"], ["r"]),
+        node("DequantizeLinear", ["r", "s", "z"], ["f"]), node("Softplus", ["f"], ["p"]), node("Div", ["p", "x"], ["y"]),
+    ]  # fmt: skip
+    stored = {"s": np.float32(0.05), "z": np.uint8(0), "w": np.random.default_rng(0).normal(size=(3, 3, 1, 1))}
+    stored["w"] = stored["w"].astype(np.float32)
+    made = model(nodes, {"x": [1, 3, 4, 4]}, ["y"], stored).SerializeToString()
+    left = {one.operator: one for one in openneutron.compile(made).verdicts if not one.delegated}
+    assert left["aten.div.Tensor"].hint == "give calibration data, so that this part is quantized too"
+    samples = [(torch.rand(1, 3, 4, 4) + 0.5,) for _ in range(8)]
+    program = openneutron.compile(made, calibration=samples, quality="plain")
+    assert {one.code for one in program.verdicts if not one.delegated} == {"border"}
+    x = samples[0][0]
+    (wanted,) = run_reference(made, [x.numpy()]).values()  # what is below 0 is stored as 0: a Relu was left out
+    assert np.abs(program.run(x)[0].numpy() - wanted).max() < 0.1
 
 
 # Operators between a quantize and a dequantize, on stored integers: attributes and further inputs.

@@ -36,6 +36,7 @@ def test_open_dimensions_are_filled_by_name_or_by_shape() -> None:
 @pytest.mark.parametrize(
     ("shape", "sizes", "sentence"),
     [
+        (["n", 3, "h"], {"height": 8}, r"nothing is called 'height'.*the inputs are x \['n', 3, 'h'\]"),
         (["n", 3, "h"], {}, "h is open.*--size h=N or --size x=1,3,N"),
         (["n", 3], {"x": (1, 4)}, r"is \['n', 3\], not \[1, 4\]"),
         (["n", 3], {"x": (1, 3, 1)}, "give a shape that fits"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from openneutron.terminal.quiet import quiet, settle, without_native_chatter, without_torch_internals
+from openneutron.terminal.quiet import quiet, settle, without_logs, without_native_chatter, without_torch_internals
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,13 @@ def test_inside_nothing_is_said_and_afterwards_everything_again(caplog: pytest.L
         warnings.warn("after", stacklevel=1)
         logging.getLogger("torchao").warning("after")
     assert len(seen) == 1 and len(caplog.records) == 1
+
+
+def test_not_even_errors_are_logged_where_an_exception_tells_them(caplog: pytest.LogCaptureFixture) -> None:
+    with without_logs():
+        logging.getLogger("torch").error("inside")
+    logging.getLogger("torch").error("afterwards")
+    assert [one.message for one in caplog.records] == ["afterwards"]
 
 
 def test_only_torchs_own_warning_is_hidden() -> None:

@@ -5,6 +5,8 @@ Operators that only read integers, compare, or make shapes are not here: nothing
 
 from __future__ import annotations
 
+_NO_INT8 = "LiteRT has it in float alone"
+_TABLE = "from PyTorch and ONNX it becomes a table of INT8 values by itself"
 # Operator → why it has no kernel, and the way out.
 WAYS_OUT: dict[str, tuple[str, str]] = {
     "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
@@ -42,5 +44,17 @@ WAYS_OUT: dict[str, tuple[str, str]] = {
         "use ARG_MAX and REDUCE_MAX for the best one; for more end the NPU's part before it",
     ),
     "REVERSE_V2": ("it moves elements backwards", "use GATHER with descending indices"),
+    **dict.fromkeys(("SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN"), (_NO_INT8, _TABLE)),
+    "POW": (_NO_INT8, f"use MUL for squares and SQRT for roots; {_TABLE}"),
+    "SQUARE": (_NO_INT8, "use MUL with both operands the same"),
+    "L2_NORMALIZATION": (
+        "it divides by a length that is computed at run time",
+        "normalize in the application, or write it as MUL, SUM, RSQRT and MUL",
+    ),
+    "RFFT2D": (
+        "it computes with complex numbers",
+        "compute the spectrum in the application, or as FULLY_CONNECTED or CONV_2D with sines and cosines as weights, as from "
+        "PyTorch and ONNX by itself",
+    ),
     "CUMSUM": ("each element needs the one before", "use FULLY_CONNECTED with a triangular matrix of ones"),
 }

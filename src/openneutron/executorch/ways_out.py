@@ -36,10 +36,14 @@ _CAST = WayOut(
 )
 _SPECTRUM = WayOut(
     "it computes with complex numbers",
-    "compute the transformation in the application, or as a linear layer with the sines and cosines as weights",
+    "read what torch.stft or torch.fft.rfft makes by abs, real, imag or view_as_real alone, with a constant window; otherwise "
+    "compute the transformation in the application",
 )
 _BRANCH = "compute both branches and choose between their results with torch.where"
 _NO_ANTIALIAS = WayOut(hint="interpolate without antialias, or after an average pooling")
+_IN_FLOAT = WayOut(
+    "it becomes others when it is quantized", "give calibration data, so that this part is quantized too"
+)
 _RANDOM = WayOut("it draws random numbers", "draw them in the application, and make them an input")
 VOLUMES = WayOut(
     "it becomes convolutions of images when it is quantized, if its weights are constant",
@@ -56,6 +60,15 @@ _WAYS_OUT: dict[str, WayOut] = {
     **dict.fromkeys(("aten.nonzero", "aten.masked_select", "aten._unique2", "aten.unique_dim"), _UNKNOWN_SIZE),
     **dict.fromkeys(("aten._to_copy", "dim_order_ops._to_dim_order_copy"), _CAST),
     **dict.fromkeys(("aten._fft_r2c", "aten._fft_c2r", "aten._fft_c2c", "aten.complex"), _SPECTRUM),
+    **dict.fromkeys(
+        ("aten.div", "aten.native_layer_norm", "aten.native_group_norm", "aten._native_batch_norm_legit_no_training"),
+        _IN_FLOAT,
+    ),
+    "aten.scalar_tensor": WayOut("it makes a number for the CPU's part", "see the operators that read it"),
+    "aten.atan2": WayOut(
+        "it is a function of two values, and a table has one input",
+        "give both as outputs, and compute it in the application",
+    ),
     "aten.avg_pool3d": WayOut("it divides by another number", "leave divisor_override out, and scale the result"),
     "aten.max_pool3d_with_indices": WayOut("it gives the places of maxima", "pool without return_indices"),
     **dict.fromkeys(("aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa"), _NO_ANTIALIAS),

@@ -13,6 +13,7 @@ from openneutron.errors import FormatError
 from openneutron.litert.graph import Graph, Model, Operator
 
 Shape = tuple[int, ...]
+Shapes = Sequence[Shape | None]
 # Operators whose result sizes are known only at run time, or that run other graphs or unknown code.
 _OPEN_RESULTS = frozenset(
     {"CALL", "CUSTOM", "HASHTABLE_FIND", "IF", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "SPARSE_TO_DENSE",
@@ -58,6 +59,23 @@ def _check_graph(graph: Graph, where: str) -> None:
                     f"declared as {list(graph.tensors[index].shape)}",
                     where=_place(where, number, op),
                 )
+
+
+def shapes_by_constants(graph: Graph, op: Operator) -> Shapes | None:
+    """Return the shapes that an operator's constants give its outputs; None where they are computed or contradict its input.
+
+    Example:
+        >>> shapes_by_constants(graph, graph.operators[3])
+        [(1, 96, 511)]
+    """
+    rule = _RULES.get(op.code)
+    sizes = [_numbers(graph, op, at) for at in rule.sizes if at < len(op.inputs)] if rule is not None else [None]
+    if rule is None or None in sizes:
+        return None
+    try:
+        return rule.shapes(_Call(graph, op))
+    except _Contradiction:
+        return None
 
 
 def _place(where: str, number: int, op: Operator) -> str:
@@ -109,9 +127,6 @@ class _Call:
         if len(found) != count:
             raise _Contradiction(f"it has {len(found)} {what} for {count} dimensions")
         return found
-
-
-Shapes = Sequence[Shape | None]
 
 
 class _Rule:

@@ -33,12 +33,27 @@ _DEFAULT = ("", "ai.onnx")
 class Elaborator:
     """Walks a model; `steps` are the calls that depend on its inputs, in order."""
 
-    def __init__(self, opsets: Mapping[str, int], *, widen: bool = False, keep: bool = False, where: str = "") -> None:
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        *,
+        widen: bool = False,
+        keep: bool = False,
+        where: str = "",
+        sizes_given: bool = False,
+    ) -> None:
         self.opsets = {("" if name in _DEFAULT else name): version for name, version in opsets.items()}
         self.widen = widen
         self.keep = keep  # keep calls whose rule says so
         self.where = where
+        # What to do about shapes that contradict each other.
+        self.hint = (
+            "give sizes that the network takes (many take multiples of 32 alone), or export it again"
+            if sizes_given
+            else "export it again"
+        )
         self.steps: list[Step] = []
+        self.notes: list[str] = []  # what the user should know of the import
         self._count = 0
 
     @cached_property
@@ -100,9 +115,7 @@ class Elaborator:
         except Exception as error:
             message = " ".join(str(error).split()) or type(error).__name__
             raise self._error_at(
-                FormatError(
-                    f"its inputs and attributes contradict each other: {message[:300]}", hint="export it again"
-                ),
+                FormatError(f"its inputs and attributes contradict each other: {message[:300]}", hint=self.hint),
                 node,
             ) from error
         return made

@@ -21,6 +21,7 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.onnx.cut_head import cut_head, has_suppression, hints, sentence
+from openneutron.onnx.drop_quantization import drop_quantization
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
 from openneutron.onnx.low_bits import has_low_bits, low_bit_layers
@@ -28,6 +29,7 @@ from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
 from openneutron.onnx.values import Step, Value, to_unsigned
+from openneutron.terminal.quiet import without_logs
 
 # Their inputs 3 and 4 are statistics, which no gradient reaches.
 _NORMS = ("BatchNormalization",)
@@ -52,6 +54,11 @@ class Imported:
     where: str = ""
     fixed: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def keeps_scales(self) -> str:
+        """What to do about a model that cannot be quantized anew."""
+        return "leave calibration out: its operators on stored integers (QLinear…) have scales of their own"
+
     @cached_property
     def program(self) -> ExportedProgram:
         """The program that `torch.export` makes of the module."""
@@ -65,11 +72,13 @@ def load(
     name: str = "",
     model: Any = None,
     cut: bool = False,
+    anew: bool = False,
 ) -> Imported:
     """Import a model from a file or bytes.
 
     `sizes` fixes open dimensions: a number by the name of a dimension, or a whole shape by the name of an input. With `cut`
-    it ends where top-k and non-maximum suppression begin, as it does in any case where it suppresses boxes.
+    it ends where top-k and non-maximum suppression begin, as it does in any case where it suppresses boxes. With `anew` a
+    quantized model loses its own scales.
 
     Example:
         >>> imported = load("model.onnx", sizes={"batch": 1, "x": (1, 3, 48, 192)})
@@ -84,16 +93,20 @@ def load(
         )
     inputs, notes = resolve(model, sizes or {}, where=where)
     notes = (*notes, *([sentence(ends)] if ends else hints(model)))
+    if anew and drop_quantization(model.graph):
+        notes = (*notes, "the model's own scales are left out: it is quantized anew with the calibration data")
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)
-    elaborator = Elaborator(opsets, widen=True, keep=quantized, where=where)
+    elaborator = Elaborator(opsets, widen=True, keep=quantized, where=where, sizes_given=bool(sizes))
     fixed = {one.name: one.number for one in inputs if one.number is not None}
     inputs = [one for one in inputs if one.number is None]
     values = [elaborator.input(one.shape, one.dtype, one.name) for one in inputs]
     known = {name: Value(data=torch.tensor(number), name=name) for name, number in fixed.items()}
     known |= {one.name: value for one, value in zip(inputs, values, strict=True)}
-    outputs = elaborator.graph(model.graph, known)
+    with without_logs():
+        outputs = elaborator.graph(model.graph, known)
+    notes = (*notes, *elaborator.notes)
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
     steps = _needed_steps(elaborator.steps, outputs)

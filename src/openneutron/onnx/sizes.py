@@ -71,6 +71,7 @@ def resolve(model: Any, sizes: Sizes, *, where: str) -> tuple[list[Input], tuple
     """Return the inputs with fixed shapes, and notes on assumptions; an open first dimension becomes a batch of 1."""
     _check(sizes, where)
     used: set[str] = set()
+    _refuse_unknown(model, sizes, where)
     inputs, notes = [], []
     for one in model.graph.input:
         if one.name not in open_dimensions(model):
@@ -103,11 +104,24 @@ def resolve(model: Any, sizes: Sizes, *, where: str) -> tuple[list[Input], tuple
             notes.append(f"input `{one.name}` is {type_name(code)} in the model and FLOAT in the program")
     unused = [name for name in sizes if name not in used]
     if unused:
-        known = ", ".join(f"{name} {dims}" for name, dims in open_dimensions(model).items())
-        raise OptionError(f"nothing is called {unused[0]!r}", where=where, hint=f"the inputs are {known}")
+        raise _nothing_called(unused[0], model, where)
     if all(one.number is not None for one in inputs):
         raise UnsupportedError("the model has no inputs", where=where, hint="there is nothing to run")
     return inputs, tuple(dict.fromkeys(notes))
+
+
+def _refuse_unknown(model: Any, sizes: Sizes, where: str) -> None:
+    """Raise for a size of neither an input nor a dimension, before any that is missing is told."""
+    dims = (dim for one in model.graph.input for dim in one.type.tensor_type.shape.dim)
+    known = {one.name for one in model.graph.input} | {dim.dim_param for dim in dims}
+    for name in sizes:
+        if name not in known:
+            raise _nothing_called(name, model, where)
+
+
+def _nothing_called(name: str, model: Any, where: str) -> OptionError:
+    known = ", ".join(f"{one} {dims}" for one, dims in open_dimensions(model).items())
+    return OptionError(f"nothing is called {name!r}", where=where, hint=f"the inputs are {known}")
 
 
 def _shape(one: Any, sizes: Sizes, used: set[str], where: str) -> tuple[tuple[int, ...], list[str]]:

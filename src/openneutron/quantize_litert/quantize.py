@@ -31,6 +31,7 @@ from openneutron.extras import missing_extra
 from openneutron.litert.graph import DType, Model, Signature, Tensor
 from openneutron.litert.passes.align_constants import align_constants
 from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.fold_constants import compute_constants
 from openneutron.litert.passes.fuse_activations import fuse_activations
 from openneutron.litert.passes.standard_operators import use_standard_operators
 from openneutron.litert.passes.widen_halves import widen_halves
@@ -236,12 +237,14 @@ class FloatQuantizer:
 def to_plain_float(model: Model) -> None:
     """Rewrite a float model to what the quantizer knows: float32 weights where operators read them, standard operators.
 
-    Clamps become part of the operators before them.
+    Shape arithmetic is computed, and clamps become part of the operators before them.
 
     Example:
         >>> to_plain_float(model)
     """
-    changes = (widen_halves, widen_integers, use_standard_operators, fuse_activations, align_constants)
+    changes = (
+        compute_constants, widen_halves, widen_integers, use_standard_operators, fuse_activations, align_constants,
+    )  # fmt: skip
     if sum(change(graph) for graph in model.graphs for change in changes):
         drop_tensors(model)
 

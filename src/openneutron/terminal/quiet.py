@@ -37,6 +37,19 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def without_logs() -> Iterator[None]:
+    """Hide log messages inside the block, of errors too: torch logs tracebacks of what it raises, and we tell the exception."""
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
 def without_torch_internals() -> Iterator[None]:
     """Hide torch's warning about its own code when it copies an exported program; all other warnings pass."""
     with warnings.catch_warnings():

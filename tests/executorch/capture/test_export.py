@@ -89,3 +89,30 @@ def test_recurrent_layers_are_exported_without_a_warning_but_other_attributes_ar
         warnings.simplefilter("always")
         export(Assigning().eval(), inputs)
     assert any("self.seen" in str(one.message) for one in seen)
+
+
+class Decides(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+
+class LeavesTorch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.numpy() * 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (Decides(), r"the model decides by the value of a tensor \(test_export.py:\d+\)"),
+        (LeavesTorch(), r"torch.export cannot capture the model \(test_export.py:\d+\): RuntimeError"),
+    ],
+    ids=["decides", "leaves torch"],
+)
+def test_a_model_that_cannot_be_captured_is_told_with_its_line_and_nothing_else(
+    model: nn.Module, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UnsupportedError, match=told):
+        export(model, (torch.rand(1, 3),))
+    written = capfd.readouterr()
+    assert not written.err and not written.out

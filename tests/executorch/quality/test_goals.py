@@ -52,9 +52,18 @@ def test_separate_parts_count_and_others_do_not() -> None:
 
 def test_with_a_metric_its_share_is_the_figure_and_outputs_without_one_count_by_decibels() -> None:
     outputs = [OutputAccuracy("output 0", 18.0, metric="top1", kept=1.0), OutputAccuracy("output 1", 20.0)]
-    assert summarize(outputs, "sqnr", 25.0) == Measure(18.0)
-    assert summarize(outputs, "top1", 25.0) == Measure(18.0, 0.8)
+    assert summarize(outputs, "sqnr", 25.0) == Measure(18.0, near=19.0)
+    assert summarize(outputs, "top1", 25.0) == Measure(18.0, 0.8, near=19.0)
     assert summarize(outputs[:1], "top1", 25.0).accuracy == 1.0
+
+
+def test_a_part_that_stays_lost_does_not_hide_what_the_rest_gains() -> None:
+    def measure(whole: float, part: float) -> Measure:
+        return summarize([OutputAccuracy("y", whole, part="column 3", part_sqnr=part, separate=True)], "sqnr", 25.0)
+
+    goal, low, high = Goal(sqnr=25.0), measure(10.0, -2.0), measure(20.0, -4.0)
+    assert high.sqnr < low.sqnr and goal.is_better(high, low) and not goal.is_better(low, high)
+    assert not goal.is_reached(measure(40.0, 24.0), FLOAT)
 
 
 def test_the_share_of_right_classes() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import same_moved_or_index_type
 from openneutron.compiler.l1 import Value
 from openneutron.compiler.legalizer import Legalizer, shape4
@@ -20,6 +19,15 @@ def same_size(op: OpSignature, target: Target) -> Verdict:
     assert x is not None
     if prod(x.shape) != prod(y.shape):
         return no(f"shapes are {list(x.shape)} and {list(y.shape)}", hint="resolve dynamic shapes before compiling")
+    return OK
+
+
+@limit("input and output must hold elements")
+def holds_elements(op: OpSignature, target: Target) -> Verdict:
+    """The shape itself may be empty: that of a single number."""
+    for tensor in (op.input(0), op.outputs[0]):
+        if tensor is not None and 0 in tensor.shape:
+            return no(f"tensor {tensor.name!r} has shape {list(tensor.shape)}")
     return OK
 
 
@@ -64,13 +72,13 @@ def bind_view(state: Legalizer) -> None:
     state.bind(0, value)
 
 
-@serves("RESHAPE", "SQUEEZE", limits=(same_moved_or_index_type, not_empty, shape_known, same_size))
+@serves("RESHAPE", "SQUEEZE", limits=(same_moved_or_index_type, holds_elements, shape_known, same_size))
 def legalize(state: Legalizer) -> None:
     """Make the output an alias of the input."""
     bind_view(state)
 
 
-@serves("EXPAND_DIMS", limits=(same_moved_or_index_type, not_empty, shape_known, same_size, same_quantization))
+@serves("EXPAND_DIMS", limits=(same_moved_or_index_type, holds_elements, shape_known, same_size, same_quantization))
 def legalize_expand_dims(state: Legalizer) -> None:
     """Make the output an alias of the input."""
     bind_view(state)

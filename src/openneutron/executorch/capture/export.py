@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,13 +20,16 @@ from torch.export.graph_signature import ConstantArgument
 from torch.fx import Node
 from torch.nn.utils.rnn import PackedSequence
 
+import openneutron
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.capture.inline_scopes import inline_scopes
 from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
 from openneutron.executorch.upstream.names import TreeSpec, with_calls
 from openneutron.executorch.upstream.trace_one_step import trace_one_step
 from openneutron.executorch.ways_out import way_out
+from openneutron.terminal.quiet import without_logs
 
+_DECIDED_BY_DATA = "GuardOnDataDependentSymNode"  # of torch.fx.experimental.symbolic_shapes
 Inputs = tuple[torch.Tensor, ...]
 # torch warns of its own recurrent layers, which list their weights a second time; warnings about other attributes pass.
 _WEIGHTS_OF_RECURRENT_LAYERS = r"The tensor attributes? (self[.\w]*\._flat_weights\[\d+\](, )?)+ (was|were) assigned"
@@ -32,14 +38,19 @@ _STORED = (tuple, list, dict, OrderedDict)  # results that a `.pte` can describe
 
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
     """Run `torch.export`; a model that cannot be exported is reported in one sentence instead of a traceback."""
+    printed = StringIO()  # torch prints the graph so far, beside its exception
     try:
         with (
             torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)),
             trace_one_step(),
+            without_logs(),
+            redirect_stderr(printed),
             warnings.catch_warnings(),
         ):
             warnings.filterwarnings("ignore", message=_WEIGHTS_OF_RECURRENT_LAYERS)
-            return inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
+            made = inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
+        sys.stderr.write(printed.getvalue())  # what the model's own code says
+        return made
     except OpenNeutronError:
         raise
     except Exception as error:
@@ -48,11 +59,29 @@ def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -
                 f"{what} packs sequences: their sizes depend on data, and programs have fixed shapes",
                 hint="give the recurrent layer padded sequences of one length, and mask its results behind them",
             ) from error
+        place = _place(error)
+        if type(error).__name__ == _DECIDED_BY_DATA:
+            raise UnsupportedError(
+                f"{what} decides by the value of a tensor{place}: an if, a loop, int() or a size, and programs are fixed",
+                hint="choose with torch.where, which computes both sides, and give loops and sizes fixed numbers",
+            ) from error
         first = str(error).strip().splitlines()
+        told = first[0] if first else "no message"
         raise UnsupportedError(
-            f"torch.export cannot capture {what}: {type(error).__name__}: {first[0] if first else 'no message'}",
+            f"torch.export cannot capture {what}{place}: {type(error).__name__}: {told}",
             hint="run torch.export.export(model, example_inputs) alone to see the whole error",
         ) from error
+
+
+def _place(error: BaseException) -> str:
+    """Return the line of the user's code that an error comes from, as " (file.py:12)"; "" if none is known."""
+    apart = (Path(torch.__file__).parent, Path(openneutron.__file__).parent)
+    frames = [
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not any(one in Path(frame.f_code.co_filename).parents for one in apart) and frame.f_code.co_name == "forward"
+    ]
+    return f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
 
 
 def _has_packed_sequence(error: BaseException) -> bool:

@@ -246,11 +246,11 @@ def _of_onnx(text: str, sizes: Mapping[str, int | tuple[int, ...]], calibration:
     """An ONNX model: a quantized one as a program, a float one as a module with the data named, or random numbers."""
     from openneutron.onnx.importer import load
 
-    found = load(text, sizes=sizes, cut=cut)
+    found = load(text, sizes=sizes, cut=cut, anew=bool(calibration))
     name = Path(text).stem
     if found.quantized:
         if calibration:
-            raise OptionError("the model is quantized already", where=text, hint="leave calibration out")
+            raise OptionError("the model is quantized already", where=text, hint=found.keeps_scales)
         return Loaded(name, found.program, found.example_inputs, None, found.notes, found.inputs, found.outputs)
     samples, notes = [found.example_inputs], (*found.notes, _RANDOM)
     if calibration:

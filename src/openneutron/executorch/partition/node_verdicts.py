@@ -26,7 +26,9 @@ from openneutron.report.model import NodeVerdict
 from openneutron.verdict import Reason
 
 _IMAGE_RANK = 4
-_UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
+_UNQUANTIZED = (
+    "give calibration data, or quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
+)
 
 
 def node_verdicts(

@@ -18,11 +18,11 @@ from torch.fx import GraphModule
 
 from openneutron.executorch.capture.decoder_facts import is_decoder
 from openneutron.executorch.fx import operator_name
-from openneutron.executorch.quality.goals import KEPT, Goal, Measure, summarize
+from openneutron.executorch.quality.goals import KEPT, USEFUL_DB, Goal, Measure, summarize
 from openneutron.executorch.quality.search import FAILED, Search, Trial
 from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.choices import NAMES, Choices, LayerChoice, to_toml
-from openneutron.executorch.quantize.improve.layers import OPERATORS
+from openneutron.executorch.quantize.passes._layers import OPERATORS
 from openneutron.executorch.quantize.states import states_of
 from openneutron.options import SCHEMA, Options
 from openneutron.report.accuracy import GOAL, MARGIN, lowest_sqnr
@@ -40,9 +40,6 @@ _MARGIN: Final = 0.9  # of the cycles that remain
 _HELD_BACK: Final = 0.5  # of the allowed noise that comes from weights
 _DEAR: Final = 0.01  # of the cycles, from which on a layer's finer weights are looked at
 _MOST_DEAR: Final = 6  # layers
-_FREE_MARGIN: Final = (
-    4.0  # dB above the goal that methods without cycles aim at: networks differ by 2 to 4 on other samples
-)
 _MOST_LOSS: Final = 1.0  # dB on samples that set ranges, for a gain on others
 _LEAST_FINER_GAIN: Final = 1.0  # dB that finer weights must gain for the cycles they cost
 
@@ -147,7 +144,7 @@ def improve(
     if narrow_layers:
         search.measure_floor(module)
     if free:
-        search.goal = wish.aim(_FREE_MARGIN)
+        search.goal = wish.aim(USEFUL_DB)
         search.try_free()
         search.goal = aim
     built, choices, problem, reached = first, chosen, "", search.done[0].measure
@@ -221,7 +218,7 @@ def _is_better(wish: Wish, made: Report, built: Report, found: Measure, reached:
     ours, theirs = wish.measure(made.outputs), wish.measure(built.outputs)
     if not held_out:
         return wish.goal.is_better(ours, theirs)
-    return wish.goal.is_better(found, reached) and ours.sqnr > theirs.sqnr - _MOST_LOSS
+    return wish.goal.is_better(found, reached) and ours.nearness > theirs.nearness - _MOST_LOSS
 
 
 def _figure_of(wish: Wish, measure: Measure) -> str:
@@ -257,7 +254,7 @@ def _with_finer_weights(search: Search, build: Callable[[Choices], T], plain: Re
         search.best, search.measure = _finer(before), found
     if search.best == before:
         return None
-    if search.reached or found.sqnr >= measure.sqnr + _LEAST_FINER_GAIN or held_back:
+    if search.reached or found.nearness >= measure.nearness + _LEAST_FINER_GAIN or held_back:
         search.stage("compiling with better choices")
         with suppress(Exception):  # what was tried on top of a program that compiles must not fail the compile
             made = build(search.best)
@@ -352,12 +349,17 @@ def describe(choices: Choices, start: Choices) -> str:
 
 
 def _figures(wish: Wish, report: Report) -> str:
+    """Format what the worst output has; where a part of it has less, that too."""
     measure = wish.measure(report.outputs)
     kept = f", {measure.accuracy:.1%} of the answers kept" if measure.accuracy >= 0 else ""
     worst = min(report.outputs, key=lambda one: lowest_sqnr([one]), default=None)
-    if worst is None or worst.agreement < 0:
+    if worst is None:
         return f"{measure.sqnr:.1f} dB{kept}"
-    return f"{worst.name} {_figure(worst)}{kept}"
+    if worst.agreement >= 0:
+        return f"{worst.name} {_figure(worst)}{kept}"
+    if worst.separate and worst.sqnr is not None and measure.sqnr < worst.sqnr:
+        return f"{worst.sqnr:.1f} dB ({worst.part} {measure.sqnr:.1f} dB){kept}"
+    return f"{measure.sqnr:.1f} dB{kept}"
 
 
 def _figure(one: OutputAccuracy) -> str:

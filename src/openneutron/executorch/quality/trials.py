@@ -70,7 +70,7 @@ class Trials:
         """Measure a quantized network; where samples are held out, the worse of these and of all counts."""
         found = run_all_samples(module, self.samples)
         measures = [self.judge(found), *([self.judge(found[: self.held])] if self.held else [])]
-        return min(measures, key=lambda one: (one.accuracy, one.sqnr, -one.loss))
+        return min(measures, key=lambda one: (one.accuracy, one.nearness, -one.loss))
 
     def quantize(self, choices: Choices) -> GraphModule:
         """Quantize with these choices."""

@@ -18,7 +18,7 @@ from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.fx import arguments, is_changed, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import is_over_many, reach
-from openneutron.executorch.quantize.passes._insert import MASK_KEY, ROLE_KEY
+from openneutron.executorch.quantize.passes._insert import CHOICE_KEY, MASK_KEY, ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed_parameters
 
 # Activations that are fused into the convolution, linear layer or addition before them: no quantization in between.
@@ -201,6 +201,29 @@ class Annotator:
             anchor, first = tensors[0], self.input_spec(tensors[0])
         share = SharedQuantizationSpec((anchor, node))
         self.write(node, {anchor: first, **{x: share for x in tensors if x is not anchor}}, share)
+
+    def choice(self, node: Node) -> bool:
+        """Annotate a product or the sum of a choice between two values; returns whether it is one.
+
+        Both values, their products with 0 or 1 and the sum share parameters, as parts of a concatenation do: calibration
+        may never take one of the values, and would find no range for it.
+        """
+        joined = node if operator_name(node) == "aten.add.Tensor" else next(iter(node.users), node)
+        products = joined.args[:2]
+        if not all(isinstance(one, Node) and CHOICE_KEY in one.meta for one in (node, joined, *products)):
+            return False
+        sides = [one.args[0] for one in products]  # type: ignore[union-attr]
+        anchor = (sides[0], products[0])
+        share = SharedQuantizationSpec(anchor)  # type: ignore[arg-type]
+        if node is joined:
+            self.write(node, dict.fromkeys(products, share), share)  # type: ignore[arg-type]
+            return True
+        first, second = (self.result_spec(side) for side in sides)  # type: ignore[arg-type]
+        mixed = isinstance(first, FixedQParamsQuantizationSpec) and first != second
+        x, factor = node.args[:2]
+        mine = share if node is not products[0] else self.activation() if mixed else self.input_spec(x)  # type: ignore[arg-type]
+        self.write(node, {x: mine, factor: self.input_spec(factor)}, share)  # type: ignore[dict-item,arg-type]
+        return True
 
     def argument(self, node: Node, name: str) -> Any:
         """Return an argument of the node by its name in the schema."""

@@ -25,6 +25,7 @@ from openneutron.executorch.quantize.accuracy import SAMPLES, run_all
 from openneutron.executorch.quantize.check.finite import loses_numbers, may_lose_numbers, unsafe_inputs
 from openneutron.executorch.quantize.check.rewrites import describe_node
 from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.quantize.improve.centre import centre
 from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.improve.equalize_weights import equalize_weights
 from openneutron.executorch.quantize.improve.refine import refine
@@ -149,6 +150,8 @@ _NOTES = {
 
 def _before(chosen: Choices, batches: Batches, quantizer: Quantizer) -> list[tuple[str, Callable[[GraphModule], int]]]:
     steps: list[tuple[str, Callable[[GraphModule], int]]] = []
+    if chosen.fit_ranges:
+        steps.append(("centre", lambda module: centre(module, batches)))
     if chosen.smooth:
         steps.append(("smooth", lambda module: smooth(module, batches)))
     if chosen.equalize:

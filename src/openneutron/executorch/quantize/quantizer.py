@@ -26,7 +26,7 @@ from openneutron.executorch.quantize.choices import (
     layer_choice,
 )
 from openneutron.executorch.quantize.passes import passes_for, run_passes
-from openneutron.executorch.quantize.passes._insert import REPLACED_KEY
+from openneutron.executorch.quantize.passes._insert import replaced_names
 from openneutron.executorch.quantize.passes.compute_masks import compute_masks
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.passes.decompose.refine_roots import refine_roots
@@ -267,6 +267,5 @@ def _names(node: Node) -> set[str]:
     A node that a rewrite made has the name of the one it replaces too.
     """
     kinds = module_types(node)
-    names = {node.name, operator_name(node), layer_of(node), module_path(node), *kinds}
-    names.add(node.meta.get(REPLACED_KEY, ""))
+    names = {node.name, operator_name(node), layer_of(node), module_path(node), *kinds, *replaced_names(node)}
     return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

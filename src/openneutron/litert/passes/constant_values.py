@@ -60,6 +60,13 @@ def _split(options: Any, inputs: list[Array]) -> list[Array]:
     return list(np.split(x, options.numSplits, int(axis.reshape(()))))
 
 
+def _split_v(_: Any, inputs: list[Array]) -> list[Array]:
+    x, sizes, axis = inputs
+    counts = _numbers(sizes)
+    counts = [x.shape[int(axis.reshape(()))] - sum(counts) - 1 if one == -1 else one for one in counts]
+    return list(np.split(x, np.cumsum(counts)[:-1], int(axis.reshape(()))))
+
+
 def _fill(_: Any, inputs: list[Array]) -> list[Array]:
     return [np.full(_numbers(inputs[0]), inputs[1].reshape(()))]
 
@@ -110,6 +117,7 @@ MOVES: dict[str, Function] = {
     "PACK": lambda options, inputs: [np.stack(inputs, options.axis)],
     "SLICE": _slice,
     "SPLIT": _split,
+    "SPLIT_V": _split_v,
     "STRIDED_SLICE": _strided_slice,
     "TILE": _tile,
     "TRANSPOSE": lambda _, inputs: [np.transpose(inputs[0], _numbers(inputs[1]))],
@@ -164,6 +172,7 @@ _SIZES: dict[str, Callable[[Any, list[Array]], int]] = {
 # How many results it makes, which the file states a second time in its list of outputs.
 _RESULTS: dict[str, Callable[[Any, list[Array]], int]] = {
     "SPLIT": lambda options, _: int(options.numSplits),
+    "SPLIT_V": lambda _, inputs: int(inputs[1].size),
     "UNPACK": lambda options, inputs: int(inputs[0].shape[options.axis]),
 }
 

@@ -106,9 +106,9 @@ class _Budget:
         """Fold an operator on constants into values; returns False where it must run."""
         if not op.outputs:
             return False
+        resolve_shape(graph, op)
         values = values_of(graph, op) if self.elements > 0 else None
         if values is None:
-            resolve_shape(graph, op)
             return False
         self.elements -= sum(value.size for value in values)
         for index, value in zip(op.outputs, values, strict=True):

@@ -1,4 +1,4 @@
-"""Control flow: chooses branches and unrolls loops during import, if their conditions are known."""
+"""Control flow: chooses branches and unrolls loops during import; where only the inputs decide, both branches are computed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from openneutron.errors import FormatError, UnsupportedError
 from openneutron.onnx.ops import converts
+from openneutron.onnx.read import describe_node
 from openneutron.onnx.values import Value
 
 if TYPE_CHECKING:
@@ -38,9 +39,39 @@ def _graph(call: Call, name: str) -> Any:
 
 @converts("If", structural=True)
 def branch(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """Run the branch that a known condition chooses."""
-    chosen = "then_branch" if _truth(call, call.value(0), "its condition") else "else_branch"
-    return elaborator.graph(_graph(call, chosen), known)
+    """Run the branch that a known condition chooses; both where the inputs decide, and choose between their results."""
+    condition = call.value(0)
+    if condition.data is not None:
+        chosen = "then_branch" if _truth(call, condition, "its condition") else "else_branch"
+        return elaborator.graph(_graph(call, chosen), known)
+    sides = [elaborator.graph(_graph(call, name), known) for name in ("then_branch", "else_branch")]
+    elaborator.notes.append(f"{describe_node(call.node)}: both branches are computed, because the inputs choose one")
+    return [_chosen(elaborator, call, condition, yes, no) for yes, no in zip(*sides, strict=True)]
+
+
+def _chosen(elaborator: Elaborator, call: Call, condition: Value, yes: Value, no: Value) -> Value:
+    """Choose at run time between the results of two branches; each result must have one shape and type."""
+    if yes is no:
+        return yes
+    forms = ["nothing" if one.absent else "a sequence" if one.items is not None else _form(one) for one in (yes, no)]
+    if forms[0] != forms[1] or not forms[0].startswith("torch"):
+        raise UnsupportedError(
+            f"the inputs decide whether its result is {forms[0]} or {forms[1]}, and a program has fixed sizes",
+            hint="give sizes that decide it, or cut the model there",
+        )
+    (made,) = elaborator.compute(call, [condition, yes, no], _choice)
+    return made
+
+
+def _form(value: Value) -> str:
+    return f"{value.like.dtype} of shape {list(value.like.shape)}"
+
+
+def _choice(call: Call) -> torch.Tensor:
+    condition, yes, no = call.tensors()
+    if condition.dim() > yes.dim():  # one element, which must not add a dimension
+        condition = condition.reshape(())
+    return torch.where(condition, yes, no)
 
 
 @converts("Loop", structural=True)

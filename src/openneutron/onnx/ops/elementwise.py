@@ -184,6 +184,8 @@ def cast(call: Call, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         return _to_float8(x.float(), dtype, bool(call.attribute("saturate", 1)))
     if "float8" in str(x.dtype):
         x = x.float()
+    if x.is_floating_point() and dtype == torch.bool:
+        return x != 0  # a comparison, which the NPU has
     if x.is_floating_point() and dtype in (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32):
         return x.to(torch.int64).to(dtype)
     return x.to(dtype)

@@ -13,6 +13,7 @@ CASES = {
     "reshape": lambda: (lambda x: torch.relu(x).reshape(2, 6, 10), (torch.randn(2, 3, 4, 5),)),
     "squeeze": lambda: (lambda x: torch.relu(x).squeeze(1), (torch.randn(2, 1, 4, 5),)),
     "unsqueeze": lambda: (lambda x: torch.relu(x).unsqueeze(2), (torch.randn(2, 3, 4),)),
+    "to a single number": lambda: (lambda x: torch.sigmoid(x.mean((1, 2))).reshape(()), (torch.randn(1, 2, 3),)),
     "between convolutions": lambda: (
         nn.Sequential(nn.Conv2d(2, 4, 1), nn.Flatten(2), nn.Unflatten(2, (2, 8)), nn.Conv2d(4, 2, 1)),
         (torch.randn(1, 2, 4, 4),),

@@ -25,7 +25,7 @@ def test_a_region_ends_where_other_operators_read_it() -> None:
     assert boundaries(before, model.graph) == []
     recognize_softmax(model)
     (one,) = boundaries(before, model.graph)
-    assert (one.old.name, one.new.name, [reader.name for reader in one.readers]) == ("div", "softmax_int", ["mul"])
+    assert (one.old.name, one.new.name, [reader.name for reader in one.readers]) == ("div", "div_softmax", ["mul"])
     assert edited_nodes(before, model.graph) == []
 
 

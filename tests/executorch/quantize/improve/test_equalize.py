@@ -129,7 +129,9 @@ def test_channels_that_reach_the_end_of_a_clamp_keep_their_scale() -> None:
     with torch.no_grad():
         equalize(module, [(IMAGES,)])
     assert float(before.min()) < 1 and float(before.max()) == 6
-    torch.testing.assert_close(ranges(module, "hardtanh"), torch.full((6,), 6.0), rtol=1e-3, atol=0)
+    after = ranges(module, "hardtanh")
+    assert float(after.max()) == 6  # others leave room for values larger than those measured
+    torch.testing.assert_close(after[before < 5.9], torch.full((int((before < 5.9).sum()),), 4.0), rtol=1e-3, atol=0)
 
 
 def test_a_dead_channel_is_left_alone() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from openneutron.executorch.quantize.improve.equalize_weights import equalize_weights, find_pairs
-from openneutron.executorch.quantize.improve.layers import layer_of, weight_of
+from openneutron.executorch.quantize.passes._layers import layer_of, weight_of
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 
 IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(1))

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional
 
-from openneutron.executorch.quantize.improve.layers import Layer, layer_of
 from openneutron.executorch.quantize.improve.rounding import gram, inputs_of_a_group, round_weights
+from openneutron.executorch.quantize.passes._layers import Layer, layer_of
 
 
 def layer(model: nn.Module, x: torch.Tensor) -> Layer:
@@ -37,7 +36,7 @@ def test_the_result_is_nearer_than_with_nearest_weights(name: str) -> None:
     read = [torch.randn(shape).cumsum(-1) for _ in range(8)]  # neighbours are alike, as in images
     found, weight = layer(model, read[0]), model.weight.detach()
     scales = torch.full((weight.shape[0],), float(weight.abs().max()) / 7)  # three bits: rounding matters
-    steps = round_weights(found, weight, scales, gram(found, weight, read, centred=False))
+    steps = round_weights(found, weight, scales, gram(found, weight, read))
     step = scales[0]
     exact = weight / step
     assert steps.dtype == torch.int8 and bool(((steps - exact).abs() < 1 + 1e-5).all())
@@ -57,7 +56,7 @@ def test_it_finds_the_best_of_all_choices_of_a_small_layer() -> None:
     model = nn.Linear(6, 1, bias=False)
     read = [torch.rand(1, 6) for _ in range(50)]
     found, weight = layer(model, read[0]), model.weight.detach()
-    moments = gram(found, weight, read, centred=False)
+    moments = gram(found, weight, read)
     scales = torch.tensor([0.1])
     flat = (weight / 0.1).double().reshape(-1)
 
@@ -68,12 +67,3 @@ def test_it_finds_the_best_of_all_choices_of_a_small_layer() -> None:
     best = min(loss(flat.floor() + torch.tensor(up)) for up in itertools.product((0.0, 1.0), repeat=6))
     assert loss(round_weights(found, weight, scales, moments).reshape(-1)) <= 1.5 * best
     assert inputs_of_a_group(found, weight) == 6
-
-
-def test_centred_moments_leave_the_mean_to_the_bias() -> None:
-    model = nn.Linear(3, 2)
-    read = [torch.tensor([[5.0, 5.0, 5.0]]) + functional.one_hot(torch.tensor([at % 3]), 3) for at in range(9)]
-    found, weight = layer(model, read[0]), model.weight.detach()
-    assert (
-        float(gram(found, weight, read, centred=True).max()) < 1 < float(gram(found, weight, read, centred=False).min())
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -14,6 +15,8 @@ from openneutron.executorch.fx import operator_name
 from openneutron.executorch.pipeline import Built, build
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
+from openneutron.executorch.quantize.passes.fold_constants import fold_constants
+from openneutron.executorch.quantize.passes.replace.replace_complex import _is_complex, replace_complex
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import OPERATORS, replace_magnitude
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch import harness
@@ -51,6 +54,11 @@ CASES: dict[str, Case] = {
     ),
     "clamped by a tensor": lambda s, x: torch.clamp(x, min=s.shifted(x)) * 2.0,
     "a grid of places": lambda s, x: functional.affine_grid(x[:, :2, 0, :3], [1, 1, 3, 4], align_corners=False),
+    "a spectrum": lambda s, x: torch.fft.rfft(x, norm="ortho").real,
+    "a spectrum over channels": lambda s, x: torch.view_as_real(torch.fft.rfft(x, n=2, dim=1)).sum(-1),
+    "a spectrogram": lambda s, x: torch.stft(x.flatten(1), 16, 8, 12, torch.hann_window(12), return_complex=True).abs(),
+    "power of a spectrum": lambda s, x: (torch.fft.rfft(x) * torch.fft.rfft(x).conj()).real,
+    "the mean of everything": lambda s, x: x - x.relu().mean(),
     "local response": lambda s, x: functional.local_response_norm(x, 3),
     "standard deviation": lambda s, x: x - torch.std(x, dim=(2, 3), keepdim=True),
 }
@@ -107,6 +115,39 @@ def assert_exact(built: Built, image: tuple[torch.Tensor, ...], got: tuple[torch
     for (golden, scale, zero), result in zip(harness._expected(built, stored), results, strict=True):
         here = np.rint(result.numpy().astype(np.float64) / scale).astype(int) + zero
         assert np.array_equal(here, golden.astype(int))
+
+
+SPECTRA: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a window in the middle": lambda x: torch.stft(x, 16, 4, 10, torch.hamming_window(10), return_complex=True).imag,
+    "no window": lambda x: torch.stft(x, 16, return_complex=True, normalized=True, center=False).real,
+    "one signal": lambda x: torch.stft(x[0], 16, 8, return_complex=True, window=torch.ones(16)).abs(),
+    "fewer samples": lambda x: torch.fft.rfft(x, n=24).imag,
+    "more samples than there are": lambda x: torch.fft.rfft(x, n=64).real,
+    "forward": lambda x: torch.fft.rfft(x.reshape(3, 4, 10), dim=1, norm="forward").abs(),
+    "multiplied": lambda x: torch.view_as_real(torch.fft.rfft(x) * x[:, :21].cos()),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_a_spectrum_is_computed_with_real_numbers(name: str) -> None:
+    x = torch.randn(3, 40)
+    model = export(Function(SPECTRA[name]), (x,)).module()
+    fold_constants(model)
+    assert replace_complex(model) > 0
+    assert not any(_is_complex(node) for node in model.graph.nodes)
+    model.recompile()
+    assert torch.allclose(model(x), SPECTRA[name](x), atol=1e-4)
+
+
+@pytest.mark.parametrize("spectrum", [
+    lambda x: torch.fft.rfft(x).angle(),
+    lambda x: torch.fft.irfft(torch.fft.rfft(x)),
+    lambda x: torch.fft.fft(x).real,
+    lambda x: torch.stft(x, 16, onesided=False, window=torch.ones(16), return_complex=True).abs(),
+    lambda x: torch.stft(x, 16, window=x[0, :16], return_complex=True).abs(),
+])  # fmt: skip
+def test_a_spectrum_without_a_real_form_stays(spectrum: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    assert replace_complex(export(Function(spectrum), (torch.randn(3, 40),)).module()) == 0
 
 
 def test_the_length_of_complex_numbers_keeps_what_is_quiet_in_16_bits() -> None:

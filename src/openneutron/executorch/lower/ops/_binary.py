@@ -23,7 +23,10 @@ def quantized_operands(call: Call) -> Verdict:
     values = [call.value("self"), call.value("other")]
     for value in values:
         if value.quantization is None:
-            return no(f"{value.storage.name} is {value.storage.dtype}", hint="quantize the model with NeutronQuantizer")
+            return no(
+                f"{value.storage.name} is {value.storage.dtype}",
+                hint="give calibration data, or quantize the model with NeutronQuantizer",
+            )
     return no("both operands are constant") if all(value.is_constant for value in values) else OK
 
 

@@ -27,7 +27,10 @@ def constant_weights(call: Call) -> Verdict:
     if not weight.is_constant:
         return no("the weights are computed at run time", hint="make them a parameter")
     if weight.quantization is None or weight.storage.dtype is not DType.INT8:
-        return no(f"the weights are {weight.storage.dtype}", hint="quantize the model with NeutronQuantizer")
+        return no(
+            f"the weights are {weight.storage.dtype}",
+            hint="give calibration data, or quantize the model with NeutronQuantizer",
+        )
     return OK
 
 

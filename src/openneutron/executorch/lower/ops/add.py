@@ -23,8 +23,9 @@ _CODES = {"aten.add.Tensor": "ADD", "aten.sub.Tensor": "SUB"}
 
 @annotates(*_CODES, "aten.add_.Tensor", "aten.sub_.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Give each operand and the result its own range."""
-    a.compute(node, list(node.args[:2]))
+    """Give each operand and the result its own range, unless one of two values is taken as a whole."""
+    if not a.choice(node):
+        a.compute(node, list(node.args[:2]))
 
 
 @limit("alpha must be 1")

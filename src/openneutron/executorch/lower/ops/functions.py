@@ -58,5 +58,5 @@ def lower(call: Call) -> Value:
         )
     raise call.reject(
         "not_a_table", "between its input and its result nothing is quantized, though several tensors meet there",
-        "quantize the model with NeutronQuantizer",
+        "give calibration data, or quantize the model with NeutronQuantizer",
     )  # fmt: skip

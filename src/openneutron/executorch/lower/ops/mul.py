@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @annotates("aten.mul.Tensor", "aten.mul_.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Give each operand and the result its own range."""
-    a.compute(node, list(node.args[:2]))
+    """Give each operand and the result its own range, unless one of two values is taken as a whole."""
+    if not a.choice(node):
+        a.compute(node, list(node.args[:2]))
 
 
 @lowers("aten.mul.Tensor", limits=(quantized_operands,), table=by_a_number)

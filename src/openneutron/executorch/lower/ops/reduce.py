@@ -22,7 +22,7 @@ _EXTREMES = {"aten.amax.default": "REDUCE_MAX", "aten.amin.default": "REDUCE_MIN
 _TOTALS = {"aten.sum.dim_IntList": "SUM", "aten.mean.dim": "MEAN"}
 
 
-@annotates(*_EXTREMES, "aten.mean.dim", "aten.mean.default", wide=True)
+@annotates(*_EXTREMES, "aten.mean.dim", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Share the input's quantization parameters: means and extremes lie within the range of the inputs.
 

@@ -26,12 +26,13 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.fx import arguments, operator_name, shape_of, value_of
 from openneutron.executorch.quantize.improve.channel_operators import CLAMPS, MEAN, clamp_end, flattens, keeps_channels
-from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
+from openneutron.executorch.quantize.passes._layers import Layer, bias_of, give_constants, layer_of, weight_of
 
 SAMPLES: Final = 32  # enough for a stable maximum of each channel
 # A nearly unused channel would otherwise get a scale beyond what the weights of its neighbours leave room for.
 _LEAST: Final = 1e-3
 _REACHED: Final = 0.999  # of a clamp's end
+_HEADROOM: Final = 1.5  # of a channel below a clamp's end: other samples have larger values than those measured
 
 _ELEMENTWISE: Final = frozenset(
     f"aten.{name}.default" for name in ("relu", "relu_", "leaky_relu", "leaky_relu_", "dropout", "clone", "contiguous")
@@ -216,7 +217,8 @@ def _scale(group: Group, ranges: dict[Node, torch.Tensor], weights: dict[Node, t
     if not group.ends:
         return torch.where(used, scale / scale[used].log().mean().exp(), 1.0)
     (end,) = group.ends
-    scale = torch.where(used, scale * ((span / scale)[used].max() / end), 1.0)  # no channel is beyond the end
+    # No channel is beyond the end.
+    scale = torch.where(used, scale * ((span / scale)[used].max() * _HEADROOM / end), 1.0)
     return torch.where(span < end * _REACHED, scale, 1.0)
 
 

@@ -19,7 +19,8 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.improve.channel_operators import CLAMPS, MEAN, clamp_end, flattens, keeps_channels
-from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
+from openneutron.executorch.quantize.passes._insert import stable_name
+from openneutron.executorch.quantize.passes._layers import Layer, bias_of, give_constants, layer_of, weight_of
 
 # The search ends when scales move by less than 1 %: that no longer changes a range by a step of INT8.
 ROUNDS, SETTLED = 50, 0.01
@@ -174,7 +175,10 @@ def _apply(
 
 def _replace_clamp(model: GraphModule, node: Node, end: float) -> None:
     with model.graph.inserting_before(node):
-        made = model.graph.call_function(torch.ops.aten.clamp.default, (node.args[0], 0.0, end))
+        args = (node.args[0], 0.0, end)
+        made = model.graph.create_node(
+            "call_function", torch.ops.aten.clamp.default, args, name=stable_name(node, "clamp")
+        )
     made.meta = dict(node.meta)
     node.replace_all_uses_with(made)
     model.graph.erase_node(node)

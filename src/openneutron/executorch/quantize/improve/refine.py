@@ -19,9 +19,9 @@ from torch.fx.node import map_arg
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import arguments, is_dequantize, operator_name, value_of
-from openneutron.executorch.quantize.improve.layers import OPERATORS, Layer, bias_of
 from openneutron.executorch.quantize.improve.rounding import LARGEST, fit_scales, gram, inputs_of_a_group, round_weights
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._layers import OPERATORS, Layer, bias_of
 from openneutron.executorch.upstream.names import schema_of, tree_leaves
 
 SAMPLES: Final = 64  # the mean of 64 samples is within an eighth of a standard deviation
@@ -94,7 +94,7 @@ def _walk(
         elif node.op == "call_function":
             layer = _quantized_layer(node)
             if layer is not None and adaround:
-                done = _round(model, prepared, layer, floats.get(node.name), values, node.name in wanted, done)
+                done = _round(model, prepared, layer, floats.get(node.name), values, done)
             values[node] = _run(node, values, len(samples))
             if layer is not None and node.name in wanted and isinstance(values[node], _Each):
                 _correct(model, layer, wanted[node.name], values)
@@ -123,17 +123,16 @@ def _run(node: Node, values: dict[Node, Any], count: int) -> Any:
 
 
 def _round(
-    model: GraphModule, prepared: GraphModule, layer: Layer, origin: Node | None, values: dict[Node, Any],
-    centred: bool, done: Refined,
-) -> Refined:  # fmt: skip
-    """Round a layer's weights for its inputs; with bias correction only the variance of the inputs counts."""
+    model: GraphModule, prepared: GraphModule, layer: Layer, origin: Node | None, values: dict[Node, Any], done: Refined
+) -> Refined:
+    """Round a layer's weights for its inputs."""
     weight = _float_weight(prepared, origin)
     read = values[layer.node.args[0]]  # type: ignore[index]
     if weight is None or not isinstance(read, _Each) or layer.output_axis != 0:
         return done
     if inputs_of_a_group(layer, weight) > LARGEST:
         return replace(done, too_large=(*done.too_large, layer.node.name))
-    moments = gram(layer, weight, read, centred=centred)
+    moments = gram(layer, weight, read)
     together = "scales" not in arguments(layer.weight)
     scales = fit_scales(layer, weight, _scales(model, layer.weight, weight), moments, together=together)
     # The program keeps scales of single precision.

@@ -28,8 +28,8 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quantize.four_bit import fits
-from openneutron.executorch.quantize.improve.layers import LINEAR, Layer, bias_of, give_constants, layer_of, weight_of
 from openneutron.executorch.quantize.improve.rounding import LARGEST
+from openneutron.executorch.quantize.passes._layers import LINEAR, Layer, bias_of, give_constants, layer_of, weight_of
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.litert.grouped_weights import group_steps
 

@@ -20,7 +20,7 @@ import torch
 from torch.nn import functional
 
 from openneutron.executorch.fx import arguments, operator_name
-from openneutron.executorch.quantize.improve.layers import LINEAR, Layer
+from openneutron.executorch.quantize.passes._layers import LINEAR, Layer
 
 LARGEST: Final = 8192  # inputs of an output: their moments take 512 MB
 POSITIONS: Final = 256  # positions of one sample at which a convolution is measured, evenly spaced
@@ -36,20 +36,19 @@ def inputs_of_a_group(layer: Layer, weight: torch.Tensor) -> int:
     return int(blocks.shape[2] * blocks.shape[3])
 
 
-def gram(layer: Layer, weight: torch.Tensor, read: Sequence[torch.Tensor], *, centred: bool) -> torch.Tensor:
-    """Return the second moments of a layer's inputs as [groups, inputs, inputs]; around their mean if `centred`."""
+def gram(layer: Layer, weight: torch.Tensor, read: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the second moments of a layer's inputs as [groups, inputs, inputs].
+
+    Not around their mean, even where biases are corrected later: other samples have other means.
+    """
     inputs = inputs_of_a_group(layer, weight)
     total = torch.zeros(layer.groups, inputs, inputs)
-    mean = torch.zeros(layer.groups, inputs)
     count = 0
     for x in read:
         columns = _columns(layer, weight, x.float()).reshape(layer.groups, inputs, -1)
         total += columns @ columns.transpose(1, 2)
-        mean += columns.sum(2)
         count += columns.shape[2]
-    total, mean = total / count, mean / count
-    if centred:
-        total -= mean[:, :, None] * mean[:, None, :]
+    total /= count
     level = total.diagonal(dim1=1, dim2=2).mean(1)
     return total + DAMPING * torch.where(level > 0, level, 1.0)[:, None, None] * torch.eye(inputs)
 

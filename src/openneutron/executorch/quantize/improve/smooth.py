@@ -16,8 +16,8 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.quantize.improve.layers import LINEAR, Layer, bias_of, give_constants, layer_of, weight_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._layers import LINEAR, Layer, bias_of, give_constants, layer_of, weight_of
 
 SAMPLES: Final = 32  # enough samples of many tokens for a stable maximum of each channel
 STRENGTH: Final = 0.5  # the paper's alpha: half of the difference moves into the weights

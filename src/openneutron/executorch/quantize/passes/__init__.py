@@ -65,7 +65,13 @@ from openneutron.executorch.quantize.passes.split_to_slices import split_to_slic
 Pass = Callable[[GraphModule], int]
 
 # Each edits the graph in place and returns how many places it changed.
-RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
+RECOGNITION: tuple[Pass, ...] = (
+    fold_constants,
+    replace_complex,  # magnitudes of spectra have a form for 16 bits
+    recognize_activation,
+    recognize_softmax,
+    recognize_layer_norm,
+)
 PASSES: tuple[Pass, ...] = (
     remove_aliases,  # `scores.float()` would stand between a mask and its softmax
     fold_constants,  # attention masks are often sliced from larger ones

@@ -18,8 +18,33 @@ _OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
 ROLE_KEY = "openneutron_role"
 # Nodes whose values are 0 or 1: an observer could cut the ones off where zeros are more frequent.
 MASK_KEY = "openneutron_mask"
-# Nodes that replace another one have its name here: what was chosen for that one by name is meant for them.
-REPLACED_KEY = "openneutron_replaced"
+# Products and the sum that take one of two values as a whole: (a * keep) + (b * drop) with one 0 or 1 for everything.
+CHOICE_KEY = "openneutron_choice"
+# The names of the nodes that a node has replaced, one after the other: what was chosen for these by name is meant for it.
+_REPLACED_KEY = "openneutron_replaced"
+
+
+def stable_name(node: Node, what: str) -> str:
+    """Return a name for a node that a rewrite makes in place of another one.
+
+    Names that fx counts for the whole graph change with every rewrite elsewhere, and a choice made by name in one quantization
+    would mean another node in the next.
+
+    Example:
+        >>> stable_name(hard_swish, "mul")
+        'hardswish_2_mul'
+    """
+    return f"{(*replaced_names(node), node.name)[0]}_{what}"
+
+
+def replaced_names(node: Node) -> tuple[str, ...]:
+    """Return the names of the nodes that a node has replaced, the first one first."""
+    return tuple(node.meta.get(_REPLACED_KEY, ()))
+
+
+def meta_in_place_of(node: Node) -> dict[str, Any]:
+    """Return the metadata of a node that takes another one's place: where it comes from, and that one's names."""
+    return {**node.meta, _REPLACED_KEY: (*replaced_names(node), node.name)}
 
 
 class Insert:
@@ -40,9 +65,9 @@ class Insert:
     def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """Insert a call and return its node."""
         with self.model.graph.inserting_before(self.node):
-            made = self.model.graph.call_function(target, args, kwargs)
-        made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
-        made.meta.setdefault(REPLACED_KEY, self.node.name)
+            name = stable_name(self.node, str(target).split(".")[1] if "." in str(target) else "call")
+            made = self.model.graph.create_node("call_function", target, args, kwargs, name=name)
+        made.meta = {key: value for key, value in meta_in_place_of(self.node).items() if key not in _OF_THE_VALUE}
         if self.role:
             self.role[-1] += 1
             made.meta[ROLE_KEY] = role = tuple(self.role)

@@ -14,15 +14,15 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.quantize.improve.layers import (
+from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._insert import ROLE_KEY, Insert, meta_in_place_of, stable_name
+from openneutron.executorch.quantize.passes._layers import (
     LINEAR,
     Layer,
     bias_of,
     layer_of,
     weight_of,
 )
-from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
-from openneutron.executorch.quantize.passes._insert import ROLE_KEY, Insert
 from openneutron.executorch.upstream.names import is_erased
 
 # Not those in place: other readers of what they change would read it unchanged.
@@ -102,12 +102,14 @@ def _replace(
         constants.append(
             None if bias is None else add_constant(model, f"_folded_{layer.node.name}_bias", bias.to(dtype))
         )
-        made = model.graph.call_function(
-            layer.node.target,  # type: ignore[arg-type]
+        made = model.graph.create_node(
+            "call_function",
+            layer.node.target,
             (x, *constants, *layer.node.args[3:]),
             {name: value for name, value in layer.node.kwargs.items() if name not in ("weight", "bias")},
+            name=stable_name(layer.node, "folded"),
         )
-    made.meta = dict(layer.node.meta)
+    made.meta = meta_in_place_of(layer.node)
     node.replace_all_uses_with(made)
     model.graph.erase_node(node)
     if node is not layer.node:

@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._insert import meta_in_place_of, stable_name
 
 _NORMS = frozenset({"aten.batch_norm.default", "aten._native_batch_norm_legit_no_training.default"})
 # Layer → the weights' dimension of output channels.
@@ -84,10 +85,11 @@ def _fold(model: GraphModule, norm: Node, layer: Node) -> None:
     with model.graph.inserting_before(norm):
         weight_node = add_constant(model, f"_folded_{layer.name}_weight", new_weight)
         bias_node = add_constant(model, f"_folded_{layer.name}_bias", new_bias)
-        folded = model.graph.call_function(
-            layer.target, (layer.args[0], weight_node, bias_node, *layer.args[3:]), dict(layer.kwargs)
-        )
-    folded.meta = dict(layer.meta)
+        folded = model.graph.create_node(
+            "call_function", layer.target, (layer.args[0], weight_node, bias_node, *layer.args[3:]), dict(layer.kwargs),
+            name=stable_name(layer, "folded"),
+        )  # fmt: skip
+    folded.meta = meta_in_place_of(layer)
     if operator_name(norm) == "aten._native_batch_norm_legit_no_training.default":
         for user in list(norm.users):
             user.replace_all_uses_with(folded)

@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import tensor_of
+from openneutron.executorch.quantize.passes._insert import stable_name
 
 _NORM = "aten.batch_norm.default"
 
@@ -64,7 +65,8 @@ def _rewrite(model: GraphModule, linear: Node, number: int) -> None:
 
 
 def _call(model: GraphModule, target: object, args: tuple, like: Node, value: object) -> Node:
-    node = model.graph.call_function(target, args)
+    name = stable_name(like, str(target).split(".")[1])
+    node = model.graph.create_node("call_function", target, args, name=name)
     node.meta = {key: item for key, item in like.meta.items() if key not in ("val", "tensor_meta")}
     node.meta["val"] = value
     return node

@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._insert import stable_name
 
 _SPLITS = frozenset(
     {
@@ -56,6 +57,8 @@ def _starts(node: Node, dim: int) -> list[int]:
 
 
 def _part(model: GraphModule, node: Node, x: Node, dim: int, index: int, starts: list[int]) -> Node:
+    name = stable_name(node, f"part{index}")
     if operator_name(node) == "aten.unbind.int":
-        return model.graph.call_function(torch.ops.aten.select.int, (x, dim, index))
-    return model.graph.call_function(torch.ops.aten.slice.Tensor, (x, dim, starts[index], starts[index + 1]))
+        return model.graph.create_node("call_function", torch.ops.aten.select.int, (x, dim, index), name=name)
+    ends = starts[index], starts[index + 1]
+    return model.graph.create_node("call_function", torch.ops.aten.slice.Tensor, (x, dim, *ends), name=name)

@@ -27,6 +27,10 @@ def _logaddexp(x: Tensor, other: Tensor) -> Tensor:
     return torch.maximum(x, other) + torch.log1p(torch.exp(-(x - other).abs()))
 
 
+def _mean(x: Tensor, *, dtype: Any = None) -> Tensor:
+    return x.mean(list(range(x.dim())))
+
+
 def _lerp(start: Tensor, end: Tensor, weight: Any) -> Tensor:
     return start + weight * (end - start)
 
@@ -250,7 +254,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "cdist.default": _cdist, "cross.default": _cross, "exp2.default": _exp2,
     "fmax.default": torch.maximum, "fmin.default": torch.minimum, "hypot.default": _hypot, "im2col.default": _im2col,
     "lerp.Scalar": _lerp, "lerp.Tensor": _lerp, "linalg_cross.default": _linalg_cross, "logaddexp.default": _logaddexp,
-    "logsumexp.default": _logsumexp, "norm.ScalarOpt_dim": _norm, "norm.Scalar": _norm,
+    "logsumexp.default": _logsumexp, "mean.default": _mean, "norm.ScalarOpt_dim": _norm, "norm.Scalar": _norm,
     "rrelu.default": _rrelu, "std.correction": _std_corrected, "std.dim": _std,
     "std_mean.correction": _with_mean(_std_corrected), "std_mean.dim": _with_mean(_std),
     "tril.default": _triangle(torch.tril), "triu.default": _triangle(torch.triu), "unfold.default": _unfold,

@@ -3,7 +3,7 @@
 Only for nodes with 16-bit activations: left whole they would be stored in 8 bits in the middle of a 16-bit model.
 
 Before:  y = hardswish(x)                           y = prelu(x, slopes)
-After:   y = mul(x, mul(relu6(add(x, 3)), 1/6))     y = maximum(x, mul(x, slopes))
+After:   y = mul(mul(x, relu6(add(x, 3))), 1/6)     y = maximum(x, mul(x, slopes))
 
 PReLU with a slope above 1 is relu(x) + (x - relu(x)) * slopes.
 
@@ -60,7 +60,8 @@ def _hard_sigmoid(call: Insert, node: Node) -> Node:
 
 
 def _hard_swish(call: Insert, node: Node) -> Node:
-    return call(_aten.mul.Tensor, node.args[0], _hard_sigmoid(call, node))
+    gate = call(_aten.relu6.default, call(_aten.add.Tensor, node.args[0], 3.0))
+    return call(_aten.mul.Tensor, call(_aten.mul.Tensor, node.args[0], gate), 1 / 6)  # layers behind take the constant
 
 
 def _silu(call: Insert, node: Node) -> Node:
@@ -104,8 +105,8 @@ def _softmax(call: Insert, node: Node) -> Node:
 
 # The form with 16 bits, and how many operators it has.
 _RULES: dict[str, tuple[Callable[[Insert, Node], Node], int]] = {
-    **dict.fromkeys(("aten.hardsigmoid.default", "aten.hardsigmoid_.default"), (_hard_sigmoid, 3)),
-    **dict.fromkeys(("aten.hardswish.default", "aten.hardswish_.default"), (_hard_swish, 4)),
+    **dict.fromkeys(("aten.hardsigmoid.default", "aten.hardsigmoid_.default"), (_hard_sigmoid, 2)),
+    **dict.fromkeys(("aten.hardswish.default", "aten.hardswish_.default"), (_hard_swish, 3)),
     **dict.fromkeys(("aten.silu.default", "aten.silu_.default"), (_silu, 2)),
     "aten.gelu.default": (_gelu, 9), "aten.prelu.default": (_prelu, 2), **dict.fromkeys(SOFTMAX, (_softmax, 3)),
 }  # fmt: skip

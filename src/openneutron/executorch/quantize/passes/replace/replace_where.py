@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, operator_name
+from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._booleans import (
     as_number,
@@ -24,7 +24,7 @@ from openneutron.executorch.quantize.passes._booleans import (
     is_made_of_comparisons,
     with_a_number,
 )
-from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._insert import CHOICE_KEY, Insert
 
 _OF_NUMBERS = "aten.where.Scalar"
 _CHOICES = frozenset(f"aten.where.{name}" for name in ("self", "ScalarOther", "ScalarSelf"))
@@ -52,10 +52,19 @@ def replace_where(model: GraphModule) -> int:
         parts = [_part(model, call, node, condition, mask, side, at == 0) for at, side in enumerate(sides)]
         kept = [part for part in parts if part is not None]
         made = kept[0] if len(kept) == 1 else call(torch.ops.aten.add.Tensor, *kept)
+        if _decides_all(condition) and len(kept) == 2 and not any(isinstance(side, float) for side in sides):
+            for one in (*kept, made):
+                one.meta[CHOICE_KEY] = True
         node.replace_all_uses_with(made)
         model.graph.erase_node(node)
         count += 1
     return count
+
+
+def _decides_all(condition: Node) -> bool:
+    """Return whether one element takes one side as a whole: calibration may never take the other."""
+    value = value_of(condition)
+    return isinstance(value, torch.Tensor) and value.numel() == 1
 
 
 def _of_numbers(model: GraphModule, node: Node) -> int:
