@@ -22,9 +22,9 @@ from openneutron.options import Options
 from openneutron.program import Program
 
 if TYPE_CHECKING:
+    from openneutron.quantize_litert.quantize import FloatQuantizer, QuantizedModel
     from openneutron.report.model import Report
     from openneutron.result import Result
-    from openneutron.run.quantize import FloatQuantizer, QuantizedModel
     from openneutron.run.samples import Runner
 
 # Options about quantization that float LiteRT files take beside calibration data.
@@ -87,7 +87,7 @@ def compile_litert(
 def _told_of_float(result: Result, data: bytes, where: str) -> Result:
     """Return the result with a warning where nothing runs on the NPU because the model is in float."""
     from openneutron.litert.read import read_model
-    from openneutron.run.quantize import is_float
+    from openneutron.quantize_litert.quantize import is_float
 
     if result.report.totals.operators_converted or not is_float(read_model(data, source=where)):
         return result
@@ -113,8 +113,8 @@ def _compile_float(
     data: bytes, calibration: Any, choices: Choices, settings: Options, notes: tuple[str, ...], stage: Progress
 ) -> Program:
     """Quantize, convert, and give operators 16 bits where the accuracy is below the goal."""
+    from openneutron.quantize_litert.quantize import FloatQuantizer
     from openneutron.report.accuracy import low_outputs, missed_outputs, warnings_of_outputs, worst_sqnr
-    from openneutron.run.quantize import FloatQuantizer
 
     stage("quantizing")
     samples = calibration if hasattr(calibration, "shape") else _as_list(calibration)
@@ -165,8 +165,8 @@ def _improve(
     stage: Progress,
 ) -> tuple[QuantizedModel, Result, tuple[str, ...]]:
     """Return the model, its conversion and notes; those given where the goal is reached, or nothing better is found."""
+    from openneutron.quantize_litert.improve import improve_quantized
     from openneutron.report.accuracy import MANY_SAMPLES, MARGIN, lowest_sqnr
-    from openneutron.run.improve_quantized import improve_quantized
 
     aim = choices.goal + (MARGIN if quantizer.count < MANY_SAMPLES else 0.0)
     if lowest_sqnr(made.outputs) >= aim:

@@ -110,7 +110,7 @@ def _reference(network: Network, source: Any) -> Callable[[tuple[Any, ...]], Out
     from ai_edge_litert.interpreter import Interpreter
 
     from openneutron.litert import read_model, write_model
-    from openneutron.run.quantize import to_plain_float
+    from openneutron.quantize_litert.quantize import to_plain_float
 
     model = read_model(source.read_bytes(), source=source.name)
     to_plain_float(model)  # LiteRT knows no operators of MediaPipe's

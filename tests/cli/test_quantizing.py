@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from openneutron.litert import DType, GraphBuilder, write_model
+from openneutron.quantize_litert import quantize
+from openneutron.quantize_litert.quantize import QuantizedModel
 from openneutron.report.model import OutputAccuracy
-from openneutron.run import quantize
-from openneutron.run.quantize import QuantizedModel
 from tests.cli.conftest import Command
 
 

@@ -223,7 +223,7 @@ def _describe_cpu_operators(operators: dict[str, int]) -> str:
 def _is_float(path: Path) -> bool:
     from openneutron.files import read_file
     from openneutron.litert.read import read_model
-    from openneutron.run.quantize import is_float
+    from openneutron.quantize_litert.quantize import is_float
 
     return is_float(read_model(read_file(path), source=str(path)))
 

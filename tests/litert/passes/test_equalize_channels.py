@@ -11,8 +11,8 @@ from openneutron.litert import DType, Model, write_model
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.passes.channel_groups import channel_groups
 from openneutron.litert.passes.equalize_channels import Balance, equalize_channels
+from openneutron.quantize_litert.watch import Seen, Watched, add_seen
 from openneutron.run.runner import LiteRtRunner
-from openneutron.run.watch import Seen, Watched, add_seen
 
 SIDE, WIDTH = 6, 4
 IMAGES = [(np.random.default_rng(at).standard_normal((1, SIDE, SIDE, WIDTH)).astype(np.float32),) for at in range(3)]

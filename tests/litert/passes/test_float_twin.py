@@ -7,7 +7,7 @@ import numpy as np
 from openneutron.litert import DType, Model
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.passes.float_twin import float_twin, real_values
-from openneutron.run.float_model import run_twin
+from openneutron.quantize_litert.float_model import run_twin
 
 WEIGHTS = np.int8([[10, -3, 0, 7], [1, 2, 3, 4]])
 SAMPLE = np.float32([[0.12, -0.77, 1.31, 0.49]])

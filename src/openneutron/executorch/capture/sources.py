@@ -23,7 +23,7 @@ from openneutron.files import kind_of, kind_of_file, read_file
 from openneutron.unsupported_files import refuse_unsupported_file
 
 if TYPE_CHECKING:
-    from openneutron.run.quantize import QuantizedModel
+    from openneutron.quantize_litert.quantize import QuantizedModel
 
 Kind = Literal["zoo", "factory", "pt2", "onnx", "tflite"]
 
@@ -113,7 +113,7 @@ class Source:
 
     def litert_model(self) -> QuantizedModel:
         """The LiteRT model of a file as it is, or, where calibration data is given, quantized."""
-        from openneutron.run.quantize import QuantizedModel, quantize_float
+        from openneutron.quantize_litert.quantize import QuantizedModel, quantize_float
 
         data, samples = read_file(self.text), self.load().calibration
         if samples is None:
@@ -126,7 +126,7 @@ class Source:
             return None
         path = Path(self.calibration)
         if path.suffix in (".npz", ".npy"):
-            from openneutron.run.quantize import stored_samples
+            from openneutron.quantize_litert.quantize import stored_samples
 
             return stored_samples(path)
         if path.exists() or ":" not in self.calibration:

@@ -9,8 +9,8 @@ import numpy as np
 
 from openneutron.litert import DType, Model
 from openneutron.litert.build import GraphBuilder
-from openneutron.run.find_noise import differences, measure_noise, quantized_tensors
-from openneutron.run.float_model import run_twin
+from openneutron.quantize_litert.find_noise import differences, measure_noise, quantized_tensors
+from openneutron.quantize_litert.float_model import run_twin
 
 
 def chain() -> Model:

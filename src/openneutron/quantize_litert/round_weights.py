@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from openneutron.litert.graph import Model, Tensor
 from openneutron.litert.passes.channel_groups import WEIGHTED
-from openneutron.run.layer_moments import Moments
+from openneutron.quantize_litert.layer_moments import Moments
 
 Array = npt.NDArray[Any]
 

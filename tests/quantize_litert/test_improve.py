@@ -9,8 +9,8 @@ from openneutron.convert import convert
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
 from openneutron.options import Options
-from openneutron.run.improve_quantized import _costs
-from openneutron.run.quantize import FloatQuantizer
+from openneutron.quantize_litert.improve import _costs
+from openneutron.quantize_litert.quantize import FloatQuantizer
 
 WIDTH = 64
 RANDOM = np.random.default_rng(5)

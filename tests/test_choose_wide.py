@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from openneutron.run.choose_wide import choose_wide
-from openneutron.run.find_noise import Noise, QuantizedTensor
+import numpy as np
+
+from openneutron.choose_wide import choose_wide
+from openneutron.quantize_litert.find_noise import QuantizedTensor
 
 # x -> a -> b -> c, with the noise of each tensor on one output
 CHAIN = [
@@ -17,7 +19,7 @@ COSTS = {"a": 0.1, "b": 0.1, "c": 0.1}
 
 def choose(noise: list[float], **changed: object) -> list[str]:
     given = {"target": 0.01, "costs": COSTS, "conversion": 0.0, "most": 0.25, **changed}
-    return choose_wide(CHAIN, Noise([[one] for one in noise], [0.0]), **given)  # type: ignore[arg-type]
+    return choose_wide(CHAIN, np.array(noise)[:, None], np.zeros(1), **given)  # type: ignore[arg-type]
 
 
 def test_a_tensor_needs_what_computes_and_what_reads_it() -> None:
@@ -40,6 +42,6 @@ def test_a_conversion_costs_its_elements() -> None:
 
 def test_only_the_share_of_readers_with_8_bits_stays() -> None:
     two = [QuantizedTensor([0], {"a"}, {"b", "c"}, 1)]
-    noise = Noise([[0.04]], [0.0])
+    noise = np.array([[0.04]]), np.zeros(1)
     costs = {"a": 0.1, "b": 0.01, "c": 0.5}
-    assert sorted(choose_wide(two, noise, target=0.02, costs=costs, conversion=0.0, most=0.3)) == ["a", "b"]
+    assert sorted(choose_wide(two, *noise, target=0.02, costs=costs, conversion=0.0, most=0.3)) == ["a", "b"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
-from openneutron.run.watch import Seen, Watched, add_seen
+from openneutron.quantize_litert.watch import Seen, Watched, add_seen
 
 
 def test_each_channel_has_its_range_over_all_samples() -> None:

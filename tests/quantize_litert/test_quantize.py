@@ -12,8 +12,8 @@ import openneutron as on
 from openneutron.errors import MissingExtraError, OptionError, RuntimeFailure
 from openneutron.litert import DType, read_model, write_model
 from openneutron.litert.build import GraphBuilder
-from openneutron.run import quantize
-from openneutron.run.quantize import quantize_float, samples_of
+from openneutron.quantize_litert import quantize
+from openneutron.quantize_litert.quantize import quantize_float, samples_of
 from openneutron.run.runner import LiteRtRunner
 from tests import tiny
 

@@ -19,14 +19,14 @@ BALANCES: Final = (Balance(0.5, 0.5), Balance(0.5, 0.25), Balance(0.5, 0.0), Bal
 
 @dataclass(frozen=True)
 class Methods:
-    """How channels are equalized (None: not), whether weights are rounded by what samples hold, and ranges that are cut.
+    """How channels are equalized (None: not), whether weights are rounded by what samples hold, and ranges that change.
 
-    `ranges` has the share that is left of a tensor's range, by name.
+    `ranges` has a tensor's name and by what share of the range its low and high end move outward, see `fit_ranges`.
     """
 
     balance: Balance | None = None
     round_weights: bool = False
-    ranges: tuple[tuple[str, float], ...] = ()
+    ranges: tuple[tuple[str, float, float], ...] = ()
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Methods:
@@ -35,7 +35,7 @@ class Methods:
         return cls(
             Balance(**balance) if balance else None,
             bool(stored.get("round_weights")),
-            tuple((str(name), float(share)) for name, share in stored.get("ranges", ())),
+            tuple((str(name), float(low), float(high)) for name, low, high in stored.get("ranges", ())),
         )
 
     @property
@@ -44,6 +44,6 @@ class Methods:
         done = {
             "channels equalized": self.balance is not None,
             "weights rounded by samples": self.round_weights,
-            "ranges cut where that leaves less noise": bool(self.ranges),
+            "ranges fitted to the noise at the outputs": bool(self.ranges),
         }
         return tuple(words for words, is_done in done.items() if is_done)

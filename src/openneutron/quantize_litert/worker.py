@@ -1,4 +1,4 @@
-"""Main function of the quantizing process: `python -m openneutron.run.quantize_worker DESCRIPTOR FOLDER`.
+"""Main function of the quantizing process: `python -m openneutron.quantize_litert.worker DESCRIPTOR FOLDER`.
 
 It takes a float model and its samples from a socket, then requests to quantize them, and gives quantized models back. It may
 write to FOLDER only. A crash of LiteRT ends here; what it says on stderr is noise but for the last line of a failure.
@@ -13,9 +13,9 @@ import sys
 from typing import Any
 
 from openneutron.litert.write import write_model
+from openneutron.quantize_litert.float_model import FloatModel
+from openneutron.quantize_litert.methods import Methods
 from openneutron.run import wire
-from openneutron.run.float_model import FloatModel
-from openneutron.run.methods import Methods
 from openneutron.sandbox.restrictions import Restrictions, restrict
 
 _MEMORY, _FILE = 8 << 30, 1 << 30  # bytes it may take and write; the quantizer holds a model several times
@@ -43,7 +43,7 @@ def _serve(model: FloatModel, request: dict[str, Any]) -> tuple[dict[str, Any], 
     if request["do"] == "noise":
         tensors, noise = model.noise(methods, [tuple(one) for one in request["parts"]])
         ends = [[sorted(one.makers), sorted(one.readers), one.elements] for one in tensors]
-        return {"tensors": ends, "alone": noise.alone, "floor": noise.floor}, b""
+        return {"tensors": ends, "alone": noise.alone.tolist(), "floor": noise.floor.tolist()}, b""
     if request["do"] == "search":
         methods, tried = model.search(request["goal"])
     made = model.quantize(request["activations"], request["wide"], methods)

@@ -7,8 +7,8 @@ import pytest
 
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
-from openneutron.run.quantize import quantize_float
-from openneutron.run.restore_biases import restore_biases
+from openneutron.quantize_litert.quantize import quantize_float
+from openneutron.quantize_litert.restore_biases import restore_biases
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.standard_normal((8, 8)).astype(np.float32)

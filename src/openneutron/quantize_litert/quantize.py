@@ -38,17 +38,17 @@ from openneutron.litert.passes.widen_halves import widen_halves
 from openneutron.litert.passes.widen_integers import widen_integers
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.quantize_litert.find_noise import Noise, QuantizedTensor
+from openneutron.quantize_litert.methods import BALANCES, Methods
 from openneutron.report.model import OutputAccuracy
 from openneutron.run import wire
-from openneutron.run.find_noise import Noise, QuantizedTensor
 from openneutron.run.given import bind_inputs
-from openneutron.run.methods import BALANCES, Methods
 from openneutron.run.patience import patience
 from openneutron.sandbox.process import kill, start
 
 Array = npt.NDArray[Any]
 SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by their signatures
-_WORKER = "openneutron.run.quantize_worker"
+_WORKER = "openneutron.quantize_litert.worker"
 _PACKAGE = "ai_edge_quantizer"
 NO_METHODS = Methods()
 _TRIALS = len(BALANCES) + 4  # of a search for methods, and what they share
@@ -178,7 +178,8 @@ class FloatQuantizer:
             {"do": "noise", "methods": asdict(methods), "parts": list(parts)}, runs=self.count + _TRIALS
         )
         tensors = [QuantizedTensor([], set(one), set(other), size) for one, other, size in answer["tensors"]]
-        return tensors, Noise(answer["alone"], answer["floor"])
+        floor = np.array(answer["floor"])
+        return tensors, Noise(np.array(answer["alone"]).reshape(len(tensors), len(floor)), floor)
 
     def _made(self, request: dict[str, Any], runs: int) -> QuantizedModel:
         answer, model = self._ask(request, runs=runs)

@@ -52,8 +52,8 @@ class QuantizedTensor:
 class Noise:
     """The power of the noise in each output against its signal: of each tensor alone, and of the weights."""
 
-    alone: list[list[float]]
-    floor: list[float]
+    alone: Array
+    floor: Array
 
 
 def count_samples(tensors: Sequence[QuantizedTensor]) -> int:
@@ -153,15 +153,15 @@ def measure_noise(
     signal = sum((measure(right) for right in wanted), np.zeros(1))
     signal = np.maximum(signal, np.finfo(np.float64).tiny)
 
-    def noise_of(found: Sequence[Sequence[Array]], right: Sequence[Sequence[Array]]) -> list[float]:
+    def noise_of(found: Sequence[Sequence[Array]], right: Sequence[Sequence[Array]]) -> Array:
         total = sum((measure(differences(a, b)) for a, b in zip(found, right, strict=True)), np.zeros(1))
-        return [float(one) for one in total / signal]
+        return np.asarray(total / signal)
 
     alone = []
     for tensor in tensors:
         rounded = run(float_twin(model, steps=set(tensor.indices), exact=constants))
         alone.append(noise_of([rounded(sample) for sample in samples], base))
-    return Noise(alone, noise_of(base, wanted))
+    return Noise(np.array(alone).reshape(len(tensors), signal.size), noise_of(base, wanted))
 
 
 def differences(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:

@@ -28,23 +28,32 @@ from openneutron.litert.passes.useful_ranges import useful_ranges
 from openneutron.litert.passes.widen_operators import widen_operators
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.quantize_litert.find_noise import (
+    Noise,
+    QuantizedTensor,
+    exact_constants,
+    measure_noise,
+    quantized_tensors,
+)
+from openneutron.quantize_litert.fit_ranges import Ends, fit_ranges, hold
+from openneutron.quantize_litert.layer_moments import LayerMoments
+from openneutron.quantize_litert.methods import BALANCES, Methods
+from openneutron.quantize_litert.restore_biases import restore_biases
+from openneutron.quantize_litert.round_weights import round_weights
+from openneutron.quantize_litert.watch import Seen, Watched, add_seen
 from openneutron.report.accuracy import nearness
 from openneutron.report.model import OutputAccuracy
 from openneutron.run.compare_arrays import compare_arrays
-from openneutron.run.find_noise import Noise, QuantizedTensor, exact_constants, measure_noise, quantized_tensors
-from openneutron.run.fit_ranges import fit_ranges
-from openneutron.run.layer_moments import LayerMoments
-from openneutron.run.methods import BALANCES, Methods
-from openneutron.run.restore_biases import restore_biases
-from openneutron.run.round_weights import round_weights
 from openneutron.run.runner import LiteRtRunner
-from openneutron.run.watch import Seen, Watched, add_seen
 
 Array = npt.NDArray[Any]
 Place = tuple[int, int, int, int]  # a part of an output: its number, an axis, first and last index
 
-_COMPARED: Final = 16  # samples on which two models are compared
-_LEAST_GAIN_DB: Final = 0.1  # a smaller one is within what other samples would change
+_COMPARED: Final = 32  # samples on which two models are compared
+_HELD_SHARE: Final = 3  # one in so many samples is held out
+_MOST_HELD: Final = 16  # more say no more
+_FEWEST_HELD: Final = 8  # fewer say little of others, and leave too few for the ranges
+_CHANCE_DB: Final = 1.0  # by so much figures on few samples differ for no reason
 
 
 class NoTwin(Exception):
@@ -61,15 +70,20 @@ class _Floating:
 
 
 class FloatModel:
-    """The model, what its tensors hold on samples, and its outputs."""
+    """The model, what its tensors hold on samples, and its outputs.
 
-    def __init__(self, data: bytes, samples: Sequence[Sequence[Array]]) -> None:
-        self.data, self.samples = data, samples
+    The first samples, so many as `held`, set no ranges and round no weights: what is found without them is judged on them.
+    """
+
+    def __init__(self, data: bytes, samples: Sequence[Sequence[Array]], held: int = 0) -> None:
+        self.data, self.samples, self.held = data, samples, held
         self.seen: dict[str, Seen] = {}
         self.wanted: list[list[Array]] = []
         watched = Watched(data)
         for number, sample in enumerate(samples):
-            add_seen(self.seen, watched.run(sample))
+            values = watched.run(sample)
+            if number >= held:
+                add_seen(self.seen, values)
             if number < _COMPARED:
                 self.wanted.append(watched.outputs())
         self._watched = watched
@@ -77,19 +91,26 @@ class FloatModel:
         self._floats: dict[Balance | None, _Floating] = {}
 
     def search(self, goal: float) -> tuple[Methods, int]:
-        """Return the methods that cost no cycles and come nearest to a goal, and how many were tried."""
+        """Return the methods that cost no cycles and come nearest to a goal, and how many were tried.
+
+        They are judged on samples that are held out of calibration, where there are enough.
+        """
+        held = min(_MOST_HELD, len(self.samples) // _HELD_SHARE)
+        trials = self if held < _FEWEST_HELD else FloatModel(self.data, self.samples, held)
+        return trials._search(goal)
+
+    def _search(self, goal: float) -> tuple[Methods, int]:
         first = [Methods(balance, round_weights=True) for balance in (None, *BALANCES)]
         scores = sorted(((self._score(one, goal), one) for one in first), key=lambda pair: pair[0], reverse=True)
         (highest, best), tried = scores[0], len(scores)
-        # Cutting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
-        for _, start in scores[:2]:
-            cut = dataclasses.replace(start, ranges=self._fit_ranges(start))
-            tried += 1
-            if cut.ranges and self._score(cut, goal) > highest + _LEAST_GAIN_DB:
-                return cut, tried
-        return best, tried
+        # Fitting helps as a rule, and what samples say about a balance is partly chance: the second may be better with it.
+        fitted = [dataclasses.replace(start, ranges=self._fit_ranges(start)) for _, start in scores[:2]]
+        ranked = sorted(((self._score(one, goal), one) for one in fitted if one.ranges), key=lambda pair: pair[0])
+        tried += len(ranked)
+        # Few samples seldom show what headroom is for, so it is kept where it makes no great difference.
+        return (ranked[-1][1] if ranked and ranked[-1][0] > highest - _CHANCE_DB else best), tried
 
-    def _fit_ranges(self, methods: Methods) -> tuple[tuple[str, float], ...]:
+    def _fit_ranges(self, methods: Methods) -> tuple[tuple[str, float, float], ...]:
         made = self.quantize("int8", (), methods)
         last = last_names(made.main)  # what is cut off an output is seen
         names = self.seen.keys() - last
@@ -106,9 +127,10 @@ class FloatModel:
         model, ranges, names = read_model(floating.data), dict(floating.ranges), list(others)
         if activations == "int8":
             exact = _exact_names(model.main, set(others))
-            for name, share in methods.ranges:
-                if name not in exact:
-                    ranges[name] = ranges[name][0] * share, ranges[name][1] * share
+            for name, *moved in methods.ranges:
+                if name in ranges:  # steps of 16 bits are fine enough: nothing is cut
+                    ends = Ends(*(max(one, 0.0) for one in moved) if name in exact else moved)
+                    ranges[name] = ends.of(hold(ranges[name]))
         if activations == "int8" and names and (more := widen_operators(model.main, set(names), ranges)):
             ranges |= more
             names += more
@@ -158,7 +180,7 @@ class FloatModel:
         try:
             return tensors, measure_noise(made, tensors, self.samples, self.wanted, run_twin, measure, constants)
         except NoTwin:
-            return [], Noise([], [0.0])
+            return [], Noise(np.zeros((0, 1)), np.zeros(1))
 
     def _score(self, methods: Methods, goal: float) -> float:
         made = self.quantize("int8", (), methods)
@@ -178,7 +200,7 @@ class FloatModel:
     def _layer_moments(self) -> LayerMoments:
         if self._moments is None:
             self._moments = LayerMoments(read_model(self.data).main)
-            for sample in self.samples:
+            for sample in self.samples[self.held :]:
                 self._moments.add(self._watched.run(sample))
         return self._moments
 

@@ -7,11 +7,12 @@ import json
 
 import pytest
 
-from openneutron.run.methods import BALANCES, Methods
+from openneutron.quantize_litert.methods import BALANCES, Methods
 
 
 @pytest.mark.parametrize(
-    "methods", [Methods(), Methods(BALANCES[1]), Methods(BALANCES[0], round_weights=True, ranges=(("conv", 0.8),))]
+    "methods",
+    [Methods(), Methods(BALANCES[1]), Methods(BALANCES[0], round_weights=True, ranges=(("conv", -0.1, 0.2),))],
 )
 def test_methods_come_back(methods: Methods) -> None:
     assert Methods.of(json.loads(json.dumps(dataclasses.asdict(methods)))) == methods

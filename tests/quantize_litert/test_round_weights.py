@@ -8,8 +8,8 @@ import pytest
 from openneutron.litert import DType, Model
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.passes.float_twin import real_values
-from openneutron.run.layer_moments import LayerMoments
-from openneutron.run.round_weights import round_rows, round_weights
+from openneutron.quantize_litert.layer_moments import LayerMoments
+from openneutron.quantize_litert.round_weights import round_rows, round_weights
 
 STEP = 0.5
 RANDOM = np.random.default_rng(0)

@@ -7,10 +7,10 @@ import pytest
 
 from openneutron.litert import DType, write_model
 from openneutron.litert.build import GraphBuilder
+from openneutron.quantize_litert import float_model
+from openneutron.quantize_litert.float_model import FloatModel, NoTwin, run_twin
+from openneutron.quantize_litert.methods import Methods
 from openneutron.report.accuracy import lowest_sqnr
-from openneutron.run import float_model
-from openneutron.run.float_model import FloatModel, NoTwin, run_twin
-from openneutron.run.methods import Methods
 
 RANDOM = np.random.default_rng(7)
 SIZES = np.float32([0.02, 0.1, 1.0, 20.0])  # of channels between two layers, which equalizing makes alike
@@ -47,6 +47,24 @@ def test_a_search_finds_what_helps_and_its_figure_holds(model: FloatModel) -> No
     assert lowest_sqnr(plain) < 20 and lowest_sqnr(found) > lowest_sqnr(plain) + 10
 
 
+def test_samples_that_are_held_out_set_no_ranges_and_judge() -> None:
+    large = (10 * SAMPLES[0][0],)
+    model = FloatModel(uneven(), [large, *SAMPLES[1:]], held=1)
+    assert model.seen["x"].range == FloatModel(uneven(), SAMPLES[1:]).seen["x"].range
+    assert len(model.wanted) == 4 and np.abs(model.wanted[0][0]).max() > 5 * np.abs(model.wanted[1][0]).max()
+
+
+@pytest.mark.parametrize(("count", "held"), [(23, [0]), (24, [0, 8]), (60, [0, 16])])
+def test_a_search_holds_out_a_third_of_enough_samples(
+    count: int, held: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    monkeypatch.setattr(FloatModel, "_search", lambda self, goal: found.append(self.held) or (Methods(), 1))
+    model = FloatModel(uneven(), (SAMPLES * 15)[:count])
+    model.search(40.0)
+    assert [model.held, *found][-len(held) :] == held
+
+
 def test_twins_measure_what_reference_kernels_do(model: FloatModel) -> None:
     made = model.quantize("int8", (), Methods(round_weights=True))
     exact = lowest_sqnr(model.compare(made))
@@ -54,7 +72,7 @@ def test_twins_measure_what_reference_kernels_do(model: FloatModel) -> None:
 
 
 def test_a_cut_range_is_whole_again_where_all_around_has_16_bits(model: FloatModel) -> None:
-    methods = Methods(ranges=(("first", 0.5),))
+    methods = Methods(ranges=(("first", -0.25, -0.25),))
 
     def scale(*wide: str) -> float:
         made = model.quantize("int8", wide, methods).main
@@ -73,5 +91,5 @@ def test_without_a_twin_reference_kernels_compare_and_no_noise_is_measured(
 
     monkeypatch.setattr(float_model, "run_twin", refuse)
     methods, tried = model.search(40.0)
-    assert tried == 8 and methods.round_weights and not methods.ranges
-    assert model.noise(methods, [])[1].alone == []
+    assert tried == 6 and methods.round_weights and not methods.ranges
+    assert model.noise(methods, [])[1].alone.size == 0

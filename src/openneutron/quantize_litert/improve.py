@@ -18,12 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from openneutron.choose_wide import choose_wide
 from openneutron.litert.read import read_model
+from openneutron.quantize_litert.quantize import FloatQuantizer, QuantizedModel
 from openneutron.report.accuracy import lowest_sqnr, nearness
 from openneutron.report.model import OutputAccuracy, Report
 from openneutron.result import Result
-from openneutron.run.choose_wide import choose_wide
-from openneutron.run.quantize import FloatQuantizer, QuantizedModel
 
 _BUILDS: Final = 4  # each with fewer cycles to spend than the one before, or more where an estimate was too high
 _SAFETY: Final = 0.95  # of the cycles that remain, after an estimate that was wrong
@@ -89,7 +89,15 @@ def _widen(
     spare, conversion = most, _conversion(everywhere.report, whole)
     while builds < _BUILDS:
         wide = tuple(
-            choose_wide(tensors, noise, target=10 ** (-goal / 10), costs=costs, conversion=conversion, most=spare)
+            choose_wide(
+                tensors,
+                noise.alone,
+                noise.floor,
+                target=10 ** (-goal / 10),
+                costs=costs,
+                conversion=conversion,
+                most=spare,
+            )
         )
         if not wide or wide == last:
             break
