@@ -86,10 +86,12 @@ def compile_litert(
 
 def _told_of_float(result: Result, data: bytes, where: str) -> Result:
     """Return the result with a warning where nothing runs on the NPU because the model is in float."""
+    if result.report.totals.operators_converted:
+        return result
     from openneutron.litert.read import read_model
     from openneutron.quantize_litert.quantize import is_float
 
-    if result.report.totals.operators_converted or not is_float(read_model(data, source=where)):
+    if not is_float(read_model(data, source=where)):
         return result
     told = "nothing runs on the NPU, because the model is in float: give calibration data, with which it is quantized"
     return replace(result, report=replace(result.report, warnings=(*result.report.warnings, told)))

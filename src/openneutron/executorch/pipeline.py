@@ -33,8 +33,10 @@ from openneutron.executorch.methods import add_methods, check_methods
 from openneutron.executorch.partition.border_facts import quantized_inputs
 from openneutron.executorch.partition.passes.remove_border_quantize import Border
 from openneutron.executorch.quality.goals import Measure, measure_parts, part_labels
-from openneutron.executorch.quality.improve import Wish, first_choices, given_choices, improve, quantization_file
+from openneutron.executorch.quality.improve import improve
+from openneutron.executorch.quality.tell import quantization_file
 from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quality.wish import Wish, first_choices, given_choices
 from openneutron.executorch.quantize.check.saturated import saturated_warnings
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.low_bit_modules import with_plain_weights

@@ -15,7 +15,7 @@ import torch
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.capture.sources import Loaded
 from openneutron.executorch.engines import engines_of
-from openneutron.executorch.quality.improve import Wish, first_choices, given_choices
+from openneutron.executorch.quality.wish import Wish, first_choices, given_choices
 from openneutron.executorch.quantize.accuracy import worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantized_model import quantize

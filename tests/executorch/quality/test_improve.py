@@ -12,8 +12,10 @@ from torch import nn
 
 import openneutron as on
 from openneutron.errors import OptionError
-from openneutron.executorch.quality.improve import Wish, costs_of, cycles_ratio, describe, given_choices
+from openneutron.executorch.quality.cycles import costs_of, cycles_ratio
+from openneutron.executorch.quality.tell import describe
 from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quality.wish import Wish, given_choices
 from openneutron.executorch.quantize.choices import Choices, LayerChoice
 from openneutron.program import Program
 from openneutron.report.model import OutputAccuracy, Report

@@ -24,10 +24,11 @@ from openneutron.errors import OptionError
 from openneutron.executorch.capture.decoder_facts import decoder_constants
 from openneutron.executorch.capture.export import Inputs, evaluation, export, one_thread
 from openneutron.executorch.pipeline import build
+from openneutron.executorch.quality.cycles import costs_of, cycles_ratio
 from openneutron.executorch.quality.goals import Goal, Measure, measure_of
-from openneutron.executorch.quality.improve import costs_of, cycles_ratio, decoder_choices
 from openneutron.executorch.quality.search import Search, Trial
 from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quality.wish import decoder_choices
 from openneutron.executorch.quantize.choices import Choices, LayerChoice, to_table
 from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.torch_lock import torch_lock

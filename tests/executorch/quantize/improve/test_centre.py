@@ -101,6 +101,19 @@ def test_what_a_shift_would_change_stays(behind: nn.Module) -> None:
     assert centre(module, [(IMAGES[:1],)]) == 0
 
 
+def test_steps_with_the_same_weights_stay_equal() -> None:
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.cell(self.cell(x)))
+
+    rows = torch.randn(1, 4) + 2
+    assert centre(exported(Steps(), rows), [(rows,)]) == 0
+
+
 def test_channels_of_different_means_keep_their_steps() -> None:
     """Means of some tens behind a norm without activation leave channels of deviation 1 a handful of steps."""
     torch.manual_seed(0)

@@ -15,6 +15,7 @@ A layer that pads its input with zeros reads no shifted value: the padding would
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -44,7 +45,10 @@ def centre(model: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]]) -> i
         >>> centre(module, [(image,)])
         17
     """
-    layers = {node: layer for node in model.graph.nodes if (layer := layer_of(node)) is not None}
+    every = [layer for node in model.graph.nodes if (layer := layer_of(node)) is not None]
+    uses = Counter(layer.weight.target for layer in every)
+    # Layers with the same weights keep the same biases too: steps of a loop stay equal.
+    layers = {layer.node: layer for layer in every if uses[layer.weight.target] == 1}
     writers = _find_writers(model, layers)
     if not writers:
         return 0
