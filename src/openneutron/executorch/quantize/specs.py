@@ -81,15 +81,15 @@ class Specs:
         )  # fmt: skip
 
     def _wide(self) -> QuantizationSpec:
-        """Return the INT16 spec, with headroom beyond the observed range; clipping gains nothing at 16 bits, so no
-        histogram is used.
+        """Return the INT16 spec, with headroom beyond the observed range, whatever the observer of 8 bits is.
+
+        Clipping gains nothing at 16 bits, and values of samples that set no range would be clipped.
         """
-        if self.is_qat:
-            maker = FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
-        elif self.observer == "histogram":
-            maker = HeadroomObserver.with_args(eps=SMALLEST_WIDE_SCALE)
-        else:
-            maker = self._observer(self.observer, SMALLEST_WIDE_SCALE)
+        maker = (
+            FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
+            if self.is_qat
+            else HeadroomObserver.with_args(eps=SMALLEST_WIDE_SCALE)
+        )
         return QuantizationSpec(
             dtype=torch.int16, observer_or_fake_quant_ctr=maker, quant_min=-32768, quant_max=32767,
             qscheme=torch.per_tensor_symmetric,
