@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -10,6 +11,7 @@ from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
 from openneutron.executorch.quantize.headroom import HEADROOM, HeadroomObserver, PartObserver
 from openneutron.executorch.quantize.pt2e import calibrate, convert, prepare
+from openneutron.executorch.quantize.specs import OBSERVERS
 
 
 def test_the_scale_is_that_of_twice_the_range() -> None:
@@ -33,8 +35,9 @@ def _sqnr(**options: str) -> float:
     return found
 
 
-def test_an_input_louder_than_all_that_was_seen_is_not_cut_off() -> None:
-    assert _sqnr(activations="int16") > 35 > _sqnr(activations="int16", observer="minmax")
+@pytest.mark.parametrize("observer", sorted(OBSERVERS))
+def test_an_input_louder_than_all_that_was_seen_is_not_cut_off(observer: str) -> None:
+    assert _sqnr(activations="int16", observer=observer) > 35 > _sqnr(activations="int8", observer=observer)
 
 
 def test_a_part_of_the_range_begins_at_zero() -> None:
